@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Element types of tensors. A type says how wide an element is; what autograd does with it is the
+// op kinds' business.
+
+namespace cairn {
+
+enum class DataType { kFloat32, kBFloat16, kFloat16, kInt64, kInt32, kBool };
+
+std::int64_t bytes_per_element(DataType type);
+
+// Short names: fp32, bf16, fp16, int64, int32, bool.
+std::string_view data_type_name(DataType type);
+std::optional<DataType> find_data_type(std::string_view name);
+std::vector<std::string> data_type_names();
+
+}  // namespace cairn

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/data_type.h"
+#include "graph/ids.h"
+
+// The concrete graph of one forward pass with its loss, and of the backward pass that autograd
+// derives from it. A Graph is made by GraphBuilder, checked there, and never changed afterwards.
+//
+// It is not a program: it says what each op reads, makes and saves, not how to compute it. It is
+// not a plan either: nothing here says what is kept or dropped.
+
+namespace cairn {
+
+using Shape = std::vector<std::int64_t>;
+
+// Bytes belong to storages. A view or alias is a tensor on another tensor's storage.
+struct Storage {
+  std::int64_t bytes = 0;
+  TensorId owner = kNoTensor;  // the tensor whose making allocates the storage
+};
+
+enum class TensorRole {
+  kInput,      // ids, labels, masks, cos/sin tables: live for the whole step
+  kParameter,  // weights: live for the whole step
+  kOutput,     // made by an op, read by other ops
+  kAuxiliary,  // made by an op, read only by its own Backward (logsumexp, mask, statistics)
+};
+
+struct Tensor {
+  std::string name = {};
+  DataType data_type = DataType::kFloat32;
+  Shape shape = {};         // empty where only bytes are known (plain graphs)
+  std::int64_t bytes = 0;   // of the tensor; its gradient has as many
+  StorageId storage = {};
+  TensorRole role = TensorRole::kOutput;
+  OpId producer = kNoOp;       // kNoOp for inputs and parameters
+  bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
+  bool has_gradient = false;   // requires_grad, and the loss depends on it
+  bool is_logits = false;      // logits, loss and what lies between: reported as one category
+  std::int64_t optimizer_state_bytes = 0;  // parameters only: states the optimizer keeps for it
+};
+
+// What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).
+struct Cost {
+  std::int64_t flops = 0;
+  std::int64_t executed_flops = 0;  // what the kernel runs: a causal flash kernel skips half
+  std::int64_t moved_bytes = 0;     // read from and written to device memory
+  std::int64_t kernel_count = 1;    // launches
+  bool is_matmul = false;           // runs at the tensor cores' rate, else at the vector rate
+  std::optional<std::int64_t> time_ns = {};  // stated or measured; overrides the roofline
+};
+
+enum class RecomputePolicy {
+  kYes,
+  kReplayRandom,  // recomputed with the stored seed
+  kNever,         // collectives, host effects: what it makes is kept by every region around it
+};
+
+// batch_norm: a recompute uses the batch's statistics and leaves the running ones alone.
+enum class SideEffect { kNone, kOnce };
+
+// The kinds of op, named as in model files. `custom` states everything itself.
+struct OpKindInfo;
+
+struct OpAttributes {
+  std::int64_t width = 0;      // linear, embedding: elements of the last dim of the output
+  std::int64_t rows = 0;       // embedding: entries of the table
+  std::int64_t heads = 0;      // attention, rope: query heads (rope: heads of its input)
+  std::int64_t kv_heads = 0;   // attention, repeat_kv: key and value heads
+  std::int64_t parts = 0;      // split: equal parts
+  std::int64_t part = 0;       // slice: which part, from 0
+  bool bias = false;           // linear, layer_norm
+  bool causal = false;         // attention
+  double probability = 0.0;    // dropout, attention: of dropping an element
+  std::optional<DataType> data_type = {};  // cast, softmax: type of the output
+};
+
+struct Op {
+  std::string name = {};
+  std::string module = {};  // the trainer's module path, "" where unknown
+  const OpKindInfo* kind = nullptr;
+  OpAttributes attributes = {};
+  std::int32_t block = -1;  // which repeat of the repeated block, -1 outside of it
+
+  std::vector<TensorId> inputs = {};       // what Compute reads, parameters last
+  std::vector<TensorId> outputs = {};
+  std::vector<TensorId> auxiliaries = {};
+  std::vector<TensorId> saved = {};        // what Backward reads, besides gradients; no repeats
+  std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
+
+  std::int64_t workspace_bytes = 0;
+  std::int64_t backward_workspace_bytes = 0;
+  // Charged instead of auxiliaries + workspace when no auxiliary outlives the step.
+  std::optional<std::int64_t> sweep_workspace_bytes = {};
+
+  Cost forward = {};
+  Cost backward = {};
+  RecomputePolicy recompute = RecomputePolicy::kYes;
+  SideEffect side_effect = SideEffect::kNone;
+  bool in_place = false;      // outputs[0] overwrites inputs[0]'s storage
+  bool has_backward = false;  // some output has a gradient
+};
+
+struct Graph {
+  std::string name = {};
+  std::vector<Storage> storages = {};
+  std::vector<Tensor> tensors = {};
+  std::vector<Op> ops = {};  // in execution order: every tensor is made before it is read
+  TensorId loss = kNoTensor;
+  std::int32_t block_count = 0;  // blocks are numbered [0, block_count)
+
+  const Op& op(OpId id) const { return ops[index(id)]; }
+  const Tensor& tensor(TensorId id) const { return tensors[index(id)]; }
+  const Storage& storage(StorageId id) const { return storages[index(id)]; }
+};
+
+bool is_view(const Graph& graph, TensorId tensor);
+
+// Live from load to the end of the step: inputs and parameters.
+bool is_resident(const Tensor& tensor);
+
+std::int64_t parameter_count(const Graph& graph);
+std::int64_t parameter_bytes(const Graph& graph);
+std::int64_t optimizer_state_bytes(const Graph& graph);
+
+// Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
+std::int64_t element_count(const Shape& shape, const std::string& what);
+
+}  // namespace cairn

@@ -1,0 +1,377 @@
+#include "graph/graph_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/checked.h"
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+// A kind that states no moved bytes reads all it reads and writes all it writes, once.
+void default_moved_bytes(const Graph& graph, Op& op) {
+  std::int64_t made = 0;
+  std::int64_t read = 0;
+  std::int64_t gradients = 0;
+  const auto add = [&op](std::int64_t& sum, std::int64_t bytes) {
+    sum = checked_add(sum, bytes, "op '" + op.name + "': bytes it moves");
+  };
+  for (const TensorId id : op.inputs) {
+    add(read, graph.tensor(id).bytes);
+    if (graph.tensor(id).requires_grad) add(gradients, graph.tensor(id).bytes);
+  }
+  for (const TensorId id : op.outputs) {
+    if (is_view(graph, id)) continue;
+    add(made, graph.tensor(id).bytes);
+    add(gradients, graph.tensor(id).bytes);
+  }
+  for (const TensorId id : op.auxiliaries) add(made, graph.tensor(id).bytes);
+  if (op.forward.moved_bytes == 0 && made > 0) {
+    add(op.forward.moved_bytes, read);
+    add(op.forward.moved_bytes, made);
+  }
+  if (op.backward.moved_bytes == 0 && made > 0) {
+    add(op.backward.moved_bytes, gradients);
+    for (const TensorId id : op.saved) add(op.backward.moved_bytes, graph.tensor(id).bytes);
+  }
+}
+
+void check_input_count(const OpRequest& request) {
+  const OpKindInfo& kind = *request.kind;
+  if (request.inputs.size() >= kind.min_inputs && request.inputs.size() <= kind.max_inputs) return;
+  const std::string expected =
+      kind.min_inputs == kind.max_inputs
+          ? fmt::format("{}", kind.min_inputs)
+          : fmt::format("{} to {}", kind.min_inputs, kind.max_inputs);
+  throw InputError(fmt::format("op '{}': a {} takes {} input{}, found {}", request.name, kind.name,
+                               expected, expected == "1" ? "" : "s", request.inputs.size()));
+}
+
+// Marks what has a gradient: requires one, and the loss depends on it.
+void derive_gradients(Graph& graph) {
+  graph.tensors[index(graph.loss)].has_gradient = graph.tensor(graph.loss).requires_grad;
+  for (std::size_t i = graph.ops.size(); i-- > 0;) {
+    Op& op = graph.ops[i];
+    op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      return graph.tensor(id).has_gradient;
+    });
+    if (!op.has_backward) continue;
+    for (const TensorId id : op.inputs) {
+      Tensor& input = graph.tensors[index(id)];
+      input.has_gradient = input.requires_grad;
+    }
+  }
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::string name, DataType parameter_type)
+    : parameter_type_(parameter_type) {
+  graph_.name = std::move(name);
+}
+
+TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
+  const auto id = static_cast<TensorId>(graph_.tensors.size());
+  if (!tensor_of_name_.emplace(tensor.name, id).second) {
+    throw InputError(fmt::format("tensor '{}': the name is used twice", tensor.name));
+  }
+  if (view_of == kNoTensor) {
+    tensor.storage = static_cast<StorageId>(graph_.storages.size());
+    graph_.storages.push_back({.bytes = tensor.bytes, .owner = id});
+  } else {
+    tensor.storage = graph_.tensor(view_of).storage;
+    tensor.is_logits = graph_.tensor(view_of).is_logits;
+  }
+  graph_.tensors.push_back(std::move(tensor));
+  return id;
+}
+
+namespace {
+
+std::int64_t shape_bytes(const std::string& name, DataType type, const Shape& shape) {
+  return checked_multiply(element_count(shape, name), bytes_per_element(type),
+                          "tensor '" + name + "': its bytes");
+}
+
+}  // namespace
+
+TensorId GraphBuilder::add_input(const std::string& name, DataType type, Shape shape,
+                                 bool requires_grad) {
+  const std::int64_t bytes = shape_bytes(name, type, shape);
+  return add_tensor({.name = name,
+                     .data_type = type,
+                     .shape = std::move(shape),
+                     .bytes = bytes,
+                     .role = TensorRole::kInput,
+                     .requires_grad = requires_grad},
+                    kNoTensor);
+}
+
+TensorId GraphBuilder::add_input_bytes(const std::string& name, std::int64_t bytes,
+                                       bool requires_grad) {
+  return add_tensor({.name = name,
+                     .bytes = bytes,
+                     .role = TensorRole::kInput,
+                     .requires_grad = requires_grad},
+                    kNoTensor);
+}
+
+TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
+                                     bool trainable) {
+  const std::int64_t bytes = shape_bytes(name, type, shape);
+  return add_tensor({.name = name,
+                     .data_type = type,
+                     .shape = std::move(shape),
+                     .bytes = bytes,
+                     .role = TensorRole::kParameter,
+                     .requires_grad = trainable},
+                    kNoTensor);
+}
+
+TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t bytes,
+                                           bool trainable) {
+  return add_tensor({.name = name,
+                     .bytes = bytes,
+                     .role = TensorRole::kParameter,
+                     .requires_grad = trainable},
+                    kNoTensor);
+}
+
+TensorId GraphBuilder::find(std::string_view name) const {
+  const auto found = tensor_of_name_.find(std::string(name));
+  return found == tensor_of_name_.end() ? kNoTensor : found->second;
+}
+
+void GraphBuilder::mark_logits(TensorId tensor) {
+  graph_.tensors[index(tensor)].is_logits = true;
+}
+
+void GraphBuilder::finish_op(Op op) {
+  const auto id = static_cast<OpId>(graph_.ops.size());
+  if (!op_of_name_.emplace(op.name, id).second) {
+    throw InputError(fmt::format("op '{}': the name is used twice", op.name));
+  }
+  default_moved_bytes(graph_, op);
+  graph_.block_count = std::max(graph_.block_count, op.block + 1);
+  graph_.ops.push_back(std::move(op));
+}
+
+void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
+  const auto id = static_cast<OpId>(graph_.ops.size());
+  const bool requires_grad = std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
+    return graph_.tensor(input).requires_grad;
+  });
+  const bool is_logits = std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
+    return graph_.tensor(input).is_logits;
+  });
+  const auto add = [&](const TensorSketch& sketch, TensorRole role, bool has_suffix) {
+    const std::string name = has_suffix ? op.name + "." + sketch.suffix : op.name;
+    const bool floating = sketch.data_type == DataType::kFloat32 ||
+                          sketch.data_type == DataType::kBFloat16 ||
+                          sketch.data_type == DataType::kFloat16;
+    return add_tensor(
+        {.name = name,
+         .data_type = sketch.data_type,
+         .shape = sketch.shape,
+         .bytes = shape_bytes(name, sketch.data_type, sketch.shape),
+         .role = role,
+         .producer = id,
+         .requires_grad = role == TensorRole::kOutput && requires_grad && floating,
+         .is_logits = is_logits},
+        sketch.view_of_input ? op.inputs[*sketch.view_of_input] : kNoTensor);
+  };
+  for (const TensorSketch& sketch : derivation.outputs) {
+    op.outputs.push_back(add(sketch, TensorRole::kOutput, derivation.outputs.size() > 1));
+  }
+  for (const TensorSketch& sketch : derivation.auxiliaries) {
+    op.auxiliaries.push_back(add(sketch, TensorRole::kAuxiliary, true));
+  }
+}
+
+std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
+  CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
+  check_input_count(request);
+  std::vector<const Tensor*> inputs;
+  for (const TensorId id : request.inputs) inputs.push_back(&graph_.tensor(id));
+  const std::vector<const Tensor*> no_parameters;
+  Op op{.name = request.name,
+        .module = request.module,
+        .kind = request.kind,
+        .attributes = request.attributes,
+        .block = request.block,
+        .inputs = request.inputs};
+  if (request.kind->parameters != nullptr) {
+    const auto sketches =
+        request.kind->parameters({request.name, request.attributes, inputs, no_parameters});
+    for (const TensorSketch& sketch : sketches) {
+      const auto shared =
+          std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
+                       [&](const auto& entry) { return entry.first == sketch.suffix; });
+      if (shared == request.shared_parameters.end()) {
+        op.inputs.push_back(add_parameter(request.name + "." + sketch.suffix, parameter_type_,
+                                          sketch.shape, trainable_));
+        continue;
+      }
+      const Tensor& parameter = graph_.tensor(shared->second);
+      if (parameter.shape != sketch.shape) {
+        throw InputError(fmt::format("op '{}': its {} cannot be '{}': the shapes differ",
+                                     request.name, sketch.suffix, parameter.name));
+      }
+      op.inputs.push_back(shared->second);
+    }
+  }
+  // Adding parameters may have moved the tensors: look them up again.
+  std::vector<const Tensor*> parameters;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const Tensor* tensor = &graph_.tensor(op.inputs[i]);
+    if (i < inputs.size()) {
+      inputs[i] = tensor;
+    } else {
+      parameters.push_back(tensor);
+    }
+  }
+  OpDerivation derivation =
+      request.kind->derive({request.name, request.attributes, inputs, parameters});
+  add_sketches(derivation, op);
+  for (const std::size_t i : derivation.saved.inputs) op.saved.push_back(op.inputs[i]);
+  for (const std::size_t i : derivation.saved.outputs) op.saved.push_back(op.outputs[i]);
+  for (const std::size_t i : derivation.saved.auxiliaries) op.saved.push_back(op.auxiliaries[i]);
+  std::sort(op.saved.begin(), op.saved.end());
+  op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
+  op.gradient_aliases.assign(op.inputs.size(), false);
+  for (const std::size_t i : derivation.gradient_alias_inputs) op.gradient_aliases[i] = true;
+  op.workspace_bytes = derivation.workspace_bytes;
+  op.backward_workspace_bytes = derivation.backward_workspace_bytes;
+  op.sweep_workspace_bytes = derivation.sweep_workspace_bytes;
+  op.forward = derivation.forward;
+  op.backward = derivation.backward;
+  op.recompute = derivation.recompute;
+  op.side_effect = derivation.side_effect;
+  op.in_place = derivation.in_place;
+  std::vector<TensorId> outputs = op.outputs;
+  finish_op(std::move(op));
+  return outputs;
+}
+
+std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
+  const auto id = static_cast<OpId>(graph_.ops.size());
+  Op op{.name = custom.name,
+        .module = custom.module,
+        .kind = find_op_kind("custom"),
+        .block = custom.block,
+        .inputs = custom.inputs,
+        .workspace_bytes = custom.workspace_bytes,
+        .backward_workspace_bytes = custom.backward_workspace_bytes,
+        .sweep_workspace_bytes = custom.sweep_workspace_bytes,
+        .forward = custom.forward,
+        .backward = custom.backward,
+        .recompute = custom.recompute,
+        .side_effect = custom.side_effect,
+        .in_place = custom.in_place};
+  const bool requires_grad =
+      std::any_of(custom.inputs.begin(), custom.inputs.end(),
+                  [&](TensorId input) { return graph_.tensor(input).requires_grad; });
+  const auto add = [&](const CustomTensor& made, TensorRole role) {
+    if (made.view_of != kNoTensor &&
+        std::find(custom.inputs.begin(), custom.inputs.end(), made.view_of) ==
+            custom.inputs.end()) {
+      throw InputError(fmt::format("tensor '{}': it is a view of '{}', which is not an input of op '{}'",
+                                   made.name, graph_.tensor(made.view_of).name, custom.name));
+    }
+    return add_tensor({.name = made.name,
+                       .bytes = made.bytes,
+                       .role = role,
+                       .producer = id,
+                       .requires_grad = role == TensorRole::kOutput && requires_grad},
+                      made.view_of);
+  };
+  for (const CustomTensor& made : custom.outputs) {
+    op.outputs.push_back(add(made, TensorRole::kOutput));
+  }
+  for (const CustomTensor& made : custom.auxiliaries) {
+    op.auxiliaries.push_back(add(made, TensorRole::kAuxiliary));
+  }
+  const auto of_this_op = [&](const std::string& name, bool inputs_only, const char* what) {
+    std::vector<TensorId> known = op.inputs;
+    if (!inputs_only) {
+      known.insert(known.end(), op.outputs.begin(), op.outputs.end());
+      known.insert(known.end(), op.auxiliaries.begin(), op.auxiliaries.end());
+    }
+    std::vector<std::string> names;
+    for (const TensorId tensor : known) {
+      if (graph_.tensor(tensor).name == name) return tensor;
+      names.push_back(graph_.tensor(tensor).name);
+    }
+    throw InputError(fmt::format("op '{}': it {} '{}', which is not {}{}", custom.name, what, name,
+                                 inputs_only ? "one of its inputs" : "one of its own tensors",
+                                 did_you_mean(name, names)));
+  };
+  for (const std::string& name : custom.saved) op.saved.push_back(of_this_op(name, false, "saves"));
+  std::sort(op.saved.begin(), op.saved.end());
+  op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
+  op.gradient_aliases.assign(op.inputs.size(), false);
+  for (const std::string& name : custom.gradient_aliases) {
+    const TensorId aliased = of_this_op(name, true, "aliases the gradient of");
+    if (op.outputs.empty() || graph_.tensor(aliased).bytes != graph_.tensor(op.outputs[0]).bytes) {
+      throw InputError(fmt::format("op '{}': the gradient of '{}' cannot alias that of the output: their bytes differ",
+                                   custom.name, name));
+    }
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == aliased) op.gradient_aliases[i] = true;
+    }
+  }
+  if (op.in_place && (op.outputs.empty() || op.inputs.empty() ||
+                      custom.outputs[0].view_of != op.inputs[0])) {
+    throw InputError(fmt::format(
+        "op '{}': an in-place op's first output must be a view of its first input", custom.name));
+  }
+  std::vector<TensorId> outputs = op.outputs;
+  finish_op(std::move(op));
+  return outputs;
+}
+
+namespace {
+
+// An op that overwrites its input is refused where the old value is still needed.
+void check_in_place(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const Op& writer = graph.ops[i];
+    if (!writer.in_place) continue;
+    const TensorId overwritten = writer.inputs[0];
+    const std::string what = fmt::format("op '{}' overwrites '{}'", writer.name,
+                                         graph.tensor(overwritten).name);
+    if (is_resident(graph.tensor(overwritten))) {
+      throw InputError(what + ", which lives for the whole step");
+    }
+    for (std::size_t j = 0; j < graph.ops.size(); ++j) {
+      const Op& reader = graph.ops[j];
+      const bool reads_later = j > i && std::find(reader.inputs.begin(), reader.inputs.end(),
+                                                  overwritten) != reader.inputs.end();
+      const bool saves = std::find(reader.saved.begin(), reader.saved.end(), overwritten) !=
+                         reader.saved.end();
+      if (reads_later || saves) {
+        throw InputError(fmt::format("{}, which op '{}' {}", what, reader.name,
+                                     saves ? "saves for its Backward" : "reads later"));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Graph GraphBuilder::build(TensorId loss) {
+  if (graph_.ops.empty()) throw InputError(fmt::format("graph '{}' has no ops", graph_.name));
+  CAIRN_CHECK(index(loss) < graph_.tensors.size(), "the loss must be a tensor of the graph");
+  graph_.loss = loss;
+  if (graph_.tensor(loss).producer == kNoOp) {
+    throw InputError(fmt::format("the loss '{}' is not made by any op", graph_.tensor(loss).name));
+  }
+  derive_gradients(graph_);
+  check_in_place(graph_);
+  return std::move(graph_);
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/ops/op_kind.h"
+
+// Builds a Graph op by op, in execution order, and derives what each op makes and saves.
+// Everything that a user's file can get wrong throws InputError naming the op or tensor.
+
+namespace cairn {
+
+// An op of a known kind. Its outputs are named after it: "attn", or "attn.suffix" where several.
+struct OpRequest {
+  std::string name = {};
+  const OpKindInfo* kind = nullptr;
+  OpAttributes attributes = {};
+  std::vector<TensorId> inputs = {};
+  // Parameters to share instead of making new ones, by suffix: {"weight", embed.weight}.
+  std::vector<std::pair<std::string, TensorId>> shared_parameters = {};
+  std::string module = {};
+  std::int32_t block = -1;
+};
+
+// An op that states everything itself: `custom`.
+struct CustomTensor {
+  std::string name = {};
+  std::int64_t bytes = 0;
+  TensorId view_of = kNoTensor;  // on that tensor's storage (which must be an input of the op)
+};
+
+struct CustomOp {
+  std::string name = {};
+  std::vector<TensorId> inputs = {};  // parameters last
+  std::vector<CustomTensor> outputs = {};
+  std::vector<CustomTensor> auxiliaries = {};
+  std::vector<std::string> saved = {};             // names of inputs, outputs, auxiliaries
+  std::vector<std::string> gradient_aliases = {};  // inputs whose gradient aliases outputs[0]'s
+  std::int64_t workspace_bytes = 0;
+  std::int64_t backward_workspace_bytes = 0;
+  std::optional<std::int64_t> sweep_workspace_bytes = {};
+  Cost forward = {};
+  Cost backward = {};
+  RecomputePolicy recompute = RecomputePolicy::kYes;
+  SideEffect side_effect = SideEffect::kNone;
+  bool in_place = false;
+  std::string module = {};
+  std::int32_t block = -1;
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder(std::string name, DataType parameter_type);
+
+  TensorId add_input(const std::string& name, DataType type, Shape shape, bool requires_grad);
+  TensorId add_input_bytes(const std::string& name, std::int64_t bytes, bool requires_grad);
+  TensorId add_parameter(const std::string& name, DataType type, Shape shape, bool trainable);
+  TensorId add_parameter_bytes(const std::string& name, std::int64_t bytes, bool trainable);
+
+  // Returns the op's outputs. Throws InputError on a wrong number of inputs, an attribute the kind
+  // needs, shapes that do not fit, sizes past 2^63 - 1, or a name used before.
+  std::vector<TensorId> add_op(const OpRequest& request);
+  std::vector<TensorId> add_custom(const CustomOp& custom);
+
+  void mark_logits(TensorId tensor);
+
+  // Nothing is trainable from here on / everything is again (adapters, frozen parts).
+  void set_trainable(bool trainable) { trainable_ = trainable; }
+
+  const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+  // kNoTensor when there is none of that name.
+  TensorId find(std::string_view name) const;
+
+  // Derives which tensors have gradients from `loss`, checks the whole, and hands the graph over.
+  Graph build(TensorId loss);
+
+ private:
+  TensorId add_tensor(Tensor tensor, TensorId view_of);
+  void add_sketches(const OpDerivation& derivation, Op& op);
+  void finish_op(Op op);
+
+  Graph graph_ = {};
+  DataType parameter_type_ = DataType::kFloat32;
+  bool trainable_ = true;
+  std::unordered_map<std::string, TensorId> tensor_of_name_ = {};
+  std::unordered_map<std::string, OpId> op_of_name_ = {};
+};
+
+}  // namespace cairn

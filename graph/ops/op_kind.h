@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/data_type.h"
+#include "graph/graph.h"
+
+// An op kind: one small source file in this folder that says what an op of that kind makes, saves
+// and costs. It never sees the graph around the op, only the op's own inputs.
+
+namespace cairn {
+
+enum class AttributeKey {
+  kWidth, kRows, kHeads, kKvHeads, kParts, kPart, kBias, kCausal, kProbability, kDataType
+};
+
+// A parameter, output or auxiliary to be made. `suffix` is appended to the op's name ("weight");
+// the only output has none.
+struct TensorSketch {
+  std::string suffix = {};
+  DataType data_type = DataType::kFloat32;
+  Shape shape = {};
+  std::optional<std::size_t> view_of_input = {};  // on that input's storage, costs nothing
+};
+
+struct SavedSet {
+  std::vector<std::size_t> inputs = {};  // positions, parameters included
+  std::vector<std::size_t> outputs = {};
+  std::vector<std::size_t> auxiliaries = {};
+};
+
+// What a kind derives for one op. Costs left at zero moved_bytes are filled by the builder with
+// the bytes of everything read and written.
+struct OpDerivation {
+  std::vector<TensorSketch> outputs = {};
+  std::vector<TensorSketch> auxiliaries = {};
+  SavedSet saved = {};
+  std::vector<std::size_t> gradient_alias_inputs = {};
+  std::int64_t workspace_bytes = 0;
+  std::int64_t backward_workspace_bytes = 0;
+  std::optional<std::int64_t> sweep_workspace_bytes = {};
+  Cost forward = {};
+  Cost backward = {};
+  RecomputePolicy recompute = RecomputePolicy::kYes;
+  SideEffect side_effect = SideEffect::kNone;
+  bool in_place = false;
+};
+
+// The op as its kind sees it. `inputs` are the activations, `parameters` what `parameters()` asked
+// for, in that order.
+struct OpContext {
+  const std::string& name;
+  const OpAttributes& attributes;
+  const std::vector<const Tensor*>& inputs;
+  const std::vector<const Tensor*>& parameters;
+};
+
+struct OpKindInfo {
+  std::string_view name = {};
+  std::size_t min_inputs = 1;
+  std::size_t max_inputs = 1;
+  std::vector<AttributeKey> attributes = {};  // accepted
+  std::vector<AttributeKey> required = {};    // and never zero
+  // Suffix and shape of each parameter (the type is the builder's); null: none.
+  std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
+  OpDerivation (*derive)(const OpContext&) = nullptr;
+};
+
+// The kind of that name, or nullptr.
+const OpKindInfo* find_op_kind(std::string_view name);
+std::vector<std::string> op_kind_names();
+
+std::string_view attribute_name(AttributeKey key);
+std::optional<AttributeKey> find_attribute(std::string_view name);
+
+}  // namespace cairn

@@ -1,0 +1,89 @@
+#include "graph/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+void check_order(const Graph& graph, const Plan& plan) {
+  if (plan.order.size() != graph.ops.size()) {
+    throw InputError(fmt::format("plan: its order has {} ops, the graph has {}", plan.order.size(),
+                                 graph.ops.size()));
+  }
+  std::vector<std::int32_t> position(graph.ops.size(), -1);
+  for (std::size_t i = 0; i < plan.order.size(); ++i) {
+    if (index(plan.order[i]) >= graph.ops.size()) {
+      throw InputError(fmt::format("plan: op number {} is not in the graph", index(plan.order[i])));
+    }
+    std::int32_t& place = position[index(plan.order[i])];
+    const Op& op = graph.op(plan.order[i]);
+    if (place >= 0) throw InputError(fmt::format("plan: op '{}' is ordered twice", op.name));
+    place = static_cast<std::int32_t>(i);
+    for (const TensorId input : op.inputs) {
+      const OpId producer = graph.tensor(input).producer;
+      if (producer != kNoOp && position[index(producer)] < 0) {
+        throw InputError(fmt::format("plan: op '{}' comes before '{}', which makes its input '{}'",
+                                     op.name, graph.op(producer).name, graph.tensor(input).name));
+      }
+    }
+  }
+}
+
+void check_keep(const Graph& graph, const Plan& plan, const Region& region) {
+  for (const TensorId kept : region.keep) {
+    const Tensor& tensor = graph.tensor(kept);
+    const auto made_by = std::find(plan.order.begin() + region.begin,
+                                   plan.order.begin() + region.end, tensor.producer);
+    if (tensor.producer == kNoOp || made_by == plan.order.begin() + region.end) {
+      throw InputError(fmt::format("plan: region [{}, {}) keeps '{}', which it does not make",
+                                   region.begin, region.end, tensor.name));
+    }
+  }
+}
+
+void check_regions(const Graph& graph, const Plan& plan, const std::vector<Region>& regions,
+                   std::int32_t begin, std::int32_t end, int depth) {
+  std::int32_t free_from = begin;
+  for (const Region& region : regions) {
+    const std::string name = fmt::format("plan: region [{}, {})", region.begin, region.end);
+    if (region.begin >= region.end) throw InputError(name + " is empty");
+    if (region.begin < free_from || region.end > end) {
+      throw InputError(fmt::format("{} overlaps its neighbour or leaves [{}, {})", name, begin, end));
+    }
+    if (depth > 0 && !region.keep.empty()) {
+      throw InputError(name + " has a keep list, which only outermost regions may have");
+    }
+    check_keep(graph, plan, region);
+    check_regions(graph, plan, region.inner, region.begin, region.end, depth + 1);
+    free_from = region.end;
+  }
+}
+
+}  // namespace
+
+Plan keep_all_plan(const Graph& graph) {
+  Plan plan{.algorithm = "none"};
+  plan.order.resize(graph.ops.size());
+  for (std::size_t i = 0; i < plan.order.size(); ++i) plan.order[i] = static_cast<OpId>(i);
+  return plan;
+}
+
+void check_plan(const Graph& graph, const Plan& plan) {
+  check_order(graph, plan);
+  check_regions(graph, plan, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()), 0);
+}
+
+std::string_view extent_name(Extent extent) {
+  switch (extent) {
+    case Extent::kNeeded: return "needed";
+    case Extent::kPrefix: return "prefix";
+    case Extent::kWhole: return "whole";
+  }
+  CAIRN_CHECK(false, "unknown extent");
+}
+
+}  // namespace cairn
