@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include "graph/ops/kinds.h"
+#include "graph/ops/shapes.h"
+
+// Ops on two tensors, element by element; the smaller is broadcast.
+
+namespace cairn {
+namespace {
+
+// The larger operand gives the shape; the smaller must divide it.
+const Tensor& larger_operand(const OpContext& op, const Tensor& a, const Tensor& b) {
+  const std::int64_t a_count = element_count(a.shape, a.name);
+  const std::int64_t b_count = element_count(b.shape, b.name);
+  const Tensor& larger = a_count >= b_count ? a : b;
+  if (std::max(a_count, b_count) % std::min(a_count, b_count) != 0 ||
+      (a_count == b_count && a.shape != b.shape)) {
+    refuse(op, fmt::format("{} and {} do not fit together", shape_text(a.shape),
+                           shape_text(b.shape)));
+  }
+  return larger;
+}
+
+TensorSketch binary_output(const OpContext& op, const Tensor& a, const Tensor& b) {
+  const DataType type = bytes_per_element(a.data_type) >= bytes_per_element(b.data_type)
+                            ? a.data_type
+                            : b.data_type;
+  return {.data_type = type, .shape = larger_operand(op, a, b).shape};
+}
+
+// Saves nothing; both gradients are the output's gradient (measured in PyTorch).
+OpDerivation derive_add(const OpContext& op) {
+  const Tensor& a = *op.inputs[0];
+  const Tensor& b = *op.inputs[1];
+  OpDerivation result{.outputs = {binary_output(op, a, b)},
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const Tensor& input = *op.inputs[i];
+    if (input.shape == result.outputs[0].shape &&
+        input.data_type == result.outputs[0].data_type) {
+      result.gradient_alias_inputs.push_back(i);
+    }
+  }
+  return result;
+}
+
+// Saves an operand only if the other needs a gradient.
+SavedSet product_saved(const Tensor& a, const Tensor& b) {
+  SavedSet saved;
+  if (b.requires_grad) saved.inputs.push_back(0);
+  if (a.requires_grad) saved.inputs.push_back(1);
+  return saved;
+}
+
+OpDerivation derive_mul(const OpContext& op) {
+  const Tensor& a = *op.inputs[0];
+  const Tensor& b = *op.inputs[1];
+  return {.outputs = {binary_output(op, a, b)},
+          .saved = product_saved(a, b),
+          .forward = memory_bound_cost(),
+          .backward = memory_bound_cost()};
+}
+
+std::vector<TensorSketch> mul_weight_parameters(const OpContext& op) {
+  return {{.suffix = "weight", .shape = {last_dim(op, *op.inputs[0])}}};
+}
+
+OpDerivation derive_mul_weight(const OpContext& op) {
+  const Tensor& x = *op.inputs[0];
+  const Tensor& weight = *op.parameters[0];
+  return {.outputs = {binary_output(op, x, weight)},
+          .saved = product_saved(x, weight),
+          .forward = memory_bound_cost(),
+          .backward = memory_bound_cost()};
+}
+
+// Gated activations as one kernel: gate and up are saved, nothing between. One input holds both
+// halves.
+OpDerivation derive_gated(const OpContext& op) {
+  const Tensor& gate = *op.inputs[0];
+  OpDerivation result{.outputs = {{.data_type = gate.data_type, .shape = gate.shape}},
+                      .saved = {.inputs = {0}},
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  if (op.inputs.size() == 1) {
+    if (last_dim(op, gate) % 2 != 0) refuse(op, "its one input must hold gate and up, halves");
+    result.outputs[0].shape.back() /= 2;
+    return result;
+  }
+  if (gate.shape != op.inputs[1]->shape) refuse(op, "gate and up must have one shape");
+  result.saved.inputs.push_back(1);
+  return result;
+}
+
+}  // namespace
+
+OpKindInfo add_kind() {
+  return {.name = "add", .min_inputs = 2, .max_inputs = 2, .derive = derive_add};
+}
+
+OpKindInfo mul_kind() {
+  return {.name = "mul", .min_inputs = 2, .max_inputs = 2, .derive = derive_mul};
+}
+
+OpKindInfo mul_weight_kind() {
+  return {.name = "mul_weight", .parameters = mul_weight_parameters, .derive = derive_mul_weight};
+}
+
+OpKindInfo swiglu_kind() {
+  return {.name = "swiglu", .min_inputs = 1, .max_inputs = 2, .derive = derive_gated};
+}
+
+OpKindInfo geglu_kind() {
+  return {.name = "geglu", .min_inputs = 1, .max_inputs = 2, .derive = derive_gated};
+}
+
+}  // namespace cairn

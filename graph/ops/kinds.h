@@ -1,0 +1,55 @@
+#pragma once
+
+#include "graph/ops/op_kind.h"
+
+// Every op kind of this folder; registry.cc lists them.
+
+namespace cairn {
+
+// Reads and makes token tensors [batch, tokens, width].
+OpKindInfo embedding_kind();
+OpKindInfo linear_kind();
+OpKindInfo layer_norm_kind();
+OpKindInfo rms_norm_kind();
+OpKindInfo rope_kind();
+OpKindInfo attention_kind();
+OpKindInfo swiglu_kind();
+OpKindInfo geglu_kind();
+OpKindInfo dropout_kind();
+
+// Eager attention, spelled out.
+OpKindInfo attention_scores_kind();
+OpKindInfo attention_values_kind();
+OpKindInfo repeat_kv_kind();
+OpKindInfo softmax_kind();
+
+// Losses.
+OpKindInfo cross_entropy_kind();
+OpKindInfo log_softmax_kind();
+OpKindInfo nll_loss_kind();
+
+// Element by element.
+OpKindInfo add_kind();
+OpKindInfo mul_kind();
+OpKindInfo mul_weight_kind();
+OpKindInfo gelu_kind();
+OpKindInfo silu_kind();
+OpKindInfo tanh_kind();
+OpKindInfo pow_kind();
+OpKindInfo rsqrt_kind();
+OpKindInfo neg_kind();
+OpKindInfo scale_kind();
+OpKindInfo add_scalar_kind();
+
+// Layout and type.
+OpKindInfo cast_kind();
+OpKindInfo copy_kind();
+OpKindInfo mean_kind();
+OpKindInfo slice_kind();
+OpKindInfo split_kind();
+OpKindInfo cat_kind();
+
+// States everything itself (GraphBuilder::add_custom).
+OpKindInfo custom_kind();
+
+}  // namespace cairn

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include "graph/ops/kinds.h"
+#include "graph/ops/shapes.h"
+
+// Parts of a tensor along its last dim: views, so forward costs nothing.
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t kMostParts = 4096;
+
+std::int64_t part_width(const OpContext& op, const Tensor& input) {
+  const std::int64_t parts = op.attributes.parts;
+  if (parts > kMostParts) refuse(op, fmt::format("{} parts are too many", parts));
+  if (last_dim(op, input) % parts != 0) {
+    refuse(op, fmt::format("the width {} of '{}' does not divide into {} parts",
+                           last_dim(op, input), input.name, parts));
+  }
+  return last_dim(op, input) / parts;
+}
+
+// One part: the gradient of the whole is a new tensor, zero outside the part.
+OpDerivation derive_slice(const OpContext& op) {
+  const Tensor& input = *op.inputs[0];
+  if (op.attributes.part < 0 || op.attributes.part >= op.attributes.parts) {
+    refuse(op, fmt::format("part {} is not among {} parts", op.attributes.part,
+                           op.attributes.parts));
+  }
+  return {.outputs = {{.data_type = input.data_type,
+                       .shape = with_last_dim(input.shape, part_width(op, input)),
+                       .view_of_input = 0}},
+          .backward = {.moved_bytes = input.bytes}};
+}
+
+// All parts: the gradients of the parts are concatenated into a new tensor.
+OpDerivation derive_split(const OpContext& op) {
+  const Tensor& input = *op.inputs[0];
+  const Shape shape = with_last_dim(input.shape, part_width(op, input));
+  OpDerivation result{.backward = {.moved_bytes = product(op, {2, input.bytes})}};
+  for (std::int64_t part = 0; part < op.attributes.parts; ++part) {
+    result.outputs.push_back({.suffix = std::to_string(part),
+                              .data_type = input.data_type,
+                              .shape = shape,
+                              .view_of_input = 0});
+  }
+  return result;
+}
+
+// Concatenates along the last dim; the gradients are slices of the output's gradient.
+OpDerivation derive_cat(const OpContext& op) {
+  std::int64_t width = 0;
+  for (const Tensor* input : op.inputs) {
+    width += last_dim(op, *input);
+    if (with_last_dim(input->shape, 1) != with_last_dim(op.inputs[0]->shape, 1)) {
+      refuse(op, fmt::format("{} and {} differ outside the last dim",
+                             shape_text(op.inputs[0]->shape), shape_text(input->shape)));
+    }
+  }
+  OpDerivation result{.outputs = {{.data_type = op.inputs[0]->data_type,
+                                   .shape = with_last_dim(op.inputs[0]->shape, width)}},
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) result.gradient_alias_inputs.push_back(i);
+  return result;
+}
+
+}  // namespace
+
+OpKindInfo slice_kind() {
+  return {.name = "slice",
+          .attributes = {AttributeKey::kParts, AttributeKey::kPart},
+          .required = {AttributeKey::kParts},
+          .derive = derive_slice};
+}
+
+OpKindInfo split_kind() {
+  return {.name = "split",
+          .attributes = {AttributeKey::kParts},
+          .required = {AttributeKey::kParts},
+          .derive = derive_split};
+}
+
+OpKindInfo cat_kind() {
+  return {.name = "cat", .min_inputs = 2, .max_inputs = 64, .derive = derive_cat};
+}
+
+}  // namespace cairn

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "graph/ops/kinds.h"
+#include "graph/ops/shapes.h"
+
+namespace cairn {
+namespace {
+
+TensorSketch scalar_loss() { return {.data_type = DataType::kFloat32, .shape = {1}}; }
+
+void check_labels(const OpContext& op) {
+  const Tensor& logits = *op.inputs[0];
+  const Tensor& labels = *op.inputs[1];
+  if (row_count(op, logits) != element_count(labels.shape, labels.name)) {
+    refuse(op, fmt::format("labels {} do not match logits {}", shape_text(labels.shape),
+                           shape_text(logits.shape)));
+  }
+}
+
+// Softmax and loss in one, as Megatron-LM's cross_entropy.py: an fp32 copy of the logits is turned
+// into the softmax in place, saved, and turned into its gradient in place: 4 bytes a logit beside
+// the logits themselves.
+OpDerivation derive_cross_entropy(const OpContext& op) {
+  check_labels(op);
+  return {.outputs = {scalar_loss()},
+          .auxiliaries = {{.suffix = "softmax",
+                           .data_type = DataType::kFloat32,
+                           .shape = op.inputs[0]->shape}},
+          .saved = {.inputs = {1}, .auxiliaries = {0}},
+          .forward = memory_bound_cost(),
+          .backward = memory_bound_cost()};
+}
+
+// torch derivatives.yaml: nll_loss saves its input and the target.
+OpDerivation derive_nll_loss(const OpContext& op) {
+  check_labels(op);
+  return {.outputs = {scalar_loss()},
+          .saved = {.inputs = {0, 1}},
+          .forward = memory_bound_cost(),
+          .backward = memory_bound_cost()};
+}
+
+}  // namespace
+
+OpKindInfo cross_entropy_kind() {
+  return {.name = "cross_entropy", .min_inputs = 2, .max_inputs = 2, .derive = derive_cross_entropy};
+}
+
+OpKindInfo nll_loss_kind() {
+  return {.name = "nll_loss", .min_inputs = 2, .max_inputs = 2, .derive = derive_nll_loss};
+}
+
+}  // namespace cairn

@@ -1,0 +1,56 @@
+#include "graph/ops/kinds.h"
+#include "graph/ops/shapes.h"
+
+// Norms as one fused kernel each: they save their input and fp32 statistics of each row. The norm
+// of Hugging Face's eager models is spelled out in smaller ops (models/layers/rms_norm_hf.yaml).
+
+namespace cairn {
+namespace {
+
+std::vector<TensorSketch> rms_norm_parameters(const OpContext& op) {
+  return {{.suffix = "weight", .shape = {last_dim(op, *op.inputs[0])}}};
+}
+
+std::vector<TensorSketch> layer_norm_parameters(const OpContext& op) {
+  std::vector<TensorSketch> parameters = rms_norm_parameters(op);
+  if (op.attributes.bias) {
+    parameters.push_back({.suffix = "bias", .shape = {last_dim(op, *op.inputs[0])}});
+  }
+  return parameters;
+}
+
+Shape row_shape(const Tensor& tensor) { return with_last_dim(tensor.shape, 1); }
+
+OpDerivation derive_norm(const OpContext& op, std::vector<std::string> statistics) {
+  const Tensor& input = *op.inputs[0];
+  OpDerivation result{.outputs = {{.data_type = input.data_type, .shape = input.shape}}};
+  for (std::string& name : statistics) {
+    result.saved.auxiliaries.push_back(result.auxiliaries.size());
+    result.auxiliaries.push_back(
+        {.suffix = std::move(name), .data_type = DataType::kFloat32, .shape = row_shape(input)});
+  }
+  result.saved.inputs.push_back(0);
+  if (input.requires_grad) result.saved.inputs.push_back(1);
+  result.forward = memory_bound_cost();
+  result.backward = memory_bound_cost();
+  return result;
+}
+
+OpDerivation derive_rms_norm(const OpContext& op) { return derive_norm(op, {"rstd"}); }
+
+OpDerivation derive_layer_norm(const OpContext& op) { return derive_norm(op, {"mean", "rstd"}); }
+
+}  // namespace
+
+OpKindInfo rms_norm_kind() {
+  return {.name = "rms_norm", .parameters = rms_norm_parameters, .derive = derive_rms_norm};
+}
+
+OpKindInfo layer_norm_kind() {
+  return {.name = "layer_norm",
+          .attributes = {AttributeKey::kBias},
+          .parameters = layer_norm_parameters,
+          .derive = derive_layer_norm};
+}
+
+}  // namespace cairn

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include "graph/ops/kinds.h"
+#include "graph/ops/shapes.h"
+
+// Ops on one tensor, element by element. They differ in what autograd saves
+// (torch derivatives.yaml): the input, the output, or nothing.
+
+namespace cairn {
+namespace {
+
+OpDerivation derive_unary(const OpContext& op, SavedSet saved) {
+  const Tensor& input = *op.inputs[0];
+  return {.outputs = {{.data_type = input.data_type, .shape = input.shape}},
+          .saved = std::move(saved),
+          .forward = memory_bound_cost(),
+          .backward = memory_bound_cost()};
+}
+
+OpDerivation derive_saving_input(const OpContext& op) { return derive_unary(op, {.inputs = {0}}); }
+
+OpDerivation derive_saving_output(const OpContext& op) {
+  return derive_unary(op, {.outputs = {0}});
+}
+
+OpDerivation derive_saving_nothing(const OpContext& op) { return derive_unary(op, {}); }
+
+// The mean over the last dim: saves only sizes.
+OpDerivation derive_mean(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {});
+  result.outputs[0].shape = with_last_dim(op.inputs[0]->shape, 1);
+  return result;
+}
+
+// A new storage of another type; saves nothing. (A cast to the same type is no op at all: the
+// reader of model files leaves it out.)
+OpDerivation derive_cast(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {});
+  result.outputs[0].data_type = *op.attributes.data_type;
+  return result;
+}
+
+// Keeps one byte an element (the mask) and replays the same numbers when recomputed.
+OpDerivation derive_dropout(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {.auxiliaries = {0}});
+  result.auxiliaries = {
+      {.suffix = "mask", .data_type = DataType::kBool, .shape = op.inputs[0]->shape}};
+  result.recompute = RecomputePolicy::kReplayRandom;
+  return result;
+}
+
+// Softmax saves its output; with `dtype` it computes and returns that type in one kernel.
+OpDerivation derive_softmax(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {.outputs = {0}});
+  if (op.attributes.data_type) result.outputs[0].data_type = *op.attributes.data_type;
+  return result;
+}
+
+OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)) {
+  return {.name = name, .derive = derive};
+}
+
+}  // namespace
+
+OpKindInfo gelu_kind() { return unary("gelu", derive_saving_input); }
+OpKindInfo silu_kind() { return unary("silu", derive_saving_input); }
+OpKindInfo pow_kind() { return unary("pow", derive_saving_input); }
+OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
+OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output); }
+OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
+OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
+OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
+OpKindInfo mean_kind() { return unary("mean", derive_mean); }
+OpKindInfo log_softmax_kind() { return unary("log_softmax", derive_saving_output); }
+
+// x + constant: the gradient passes by alias.
+OpKindInfo add_scalar_kind() {
+  return unary("add_scalar", [](const OpContext& op) {
+    OpDerivation result = derive_unary(op, {});
+    result.gradient_alias_inputs = {0};
+    return result;
+  });
+}
+
+OpKindInfo cast_kind() {
+  return {.name = "cast",
+          .attributes = {AttributeKey::kDataType},
+          .required = {AttributeKey::kDataType},
+          .derive = derive_cast};
+}
+
+OpKindInfo dropout_kind() {
+  return {.name = "dropout",
+          .attributes = {AttributeKey::kProbability},
+          .derive = derive_dropout};
+}
+
+OpKindInfo softmax_kind() {
+  return {.name = "softmax", .attributes = {AttributeKey::kDataType}, .derive = derive_softmax};
+}
+
+}  // namespace cairn

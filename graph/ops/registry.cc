@@ -1,0 +1,75 @@
+#include <array>
+#include <vector>
+
+#include "graph/error.h"
+#include "graph/ops/kinds.h"
+
+namespace cairn {
+namespace {
+
+const std::vector<OpKindInfo>& all_kinds() {
+  static const std::vector<OpKindInfo> kinds = {
+      embedding_kind(),     linear_kind(),           layer_norm_kind(),
+      rms_norm_kind(),      rope_kind(),             attention_kind(),
+      swiglu_kind(),        geglu_kind(),            dropout_kind(),
+      attention_scores_kind(), attention_values_kind(), repeat_kv_kind(),
+      softmax_kind(),       cross_entropy_kind(),    log_softmax_kind(),
+      nll_loss_kind(),      add_kind(),              mul_kind(),
+      mul_weight_kind(),    gelu_kind(),             silu_kind(),
+      tanh_kind(),          pow_kind(),              rsqrt_kind(),
+      neg_kind(),           scale_kind(),            add_scalar_kind(),
+      cast_kind(),          copy_kind(),             mean_kind(),
+      slice_kind(),         split_kind(),            cat_kind(),
+      custom_kind(),
+  };
+  return kinds;
+}
+
+struct AttributeRow {
+  AttributeKey key = AttributeKey::kWidth;
+  std::string_view name = {};
+};
+
+constexpr std::array<AttributeRow, 10> kAttributes = {{
+    {AttributeKey::kWidth, "width"},
+    {AttributeKey::kRows, "rows"},
+    {AttributeKey::kHeads, "heads"},
+    {AttributeKey::kKvHeads, "kv_heads"},
+    {AttributeKey::kParts, "parts"},
+    {AttributeKey::kPart, "part"},
+    {AttributeKey::kBias, "bias"},
+    {AttributeKey::kCausal, "causal"},
+    {AttributeKey::kProbability, "p"},
+    {AttributeKey::kDataType, "dtype"},
+}};
+
+}  // namespace
+
+const OpKindInfo* find_op_kind(std::string_view name) {
+  for (const OpKindInfo& kind : all_kinds()) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> op_kind_names() {
+  std::vector<std::string> names;
+  for (const OpKindInfo& kind : all_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+std::string_view attribute_name(AttributeKey key) {
+  for (const AttributeRow& row : kAttributes) {
+    if (row.key == key) return row.name;
+  }
+  CAIRN_CHECK(false, "unknown attribute");
+}
+
+std::optional<AttributeKey> find_attribute(std::string_view name) {
+  for (const AttributeRow& row : kAttributes) {
+    if (row.name == name) return row.key;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cairn

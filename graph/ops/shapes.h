@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "graph/ops/op_kind.h"
+
+// Small helpers that op kinds share. Sizes are exact; a product past 2^63 - 1 throws InputError
+// naming the op.
+
+namespace cairn {
+
+std::int64_t last_dim(const OpContext& op, const Tensor& tensor);
+
+// `shape` with its last dim replaced.
+Shape with_last_dim(Shape shape, std::int64_t extent);
+
+// The product of some factors, none negative.
+std::int64_t product(const OpContext& op, std::initializer_list<std::int64_t> factors);
+
+// Elements of a tensor over its last dim: tokens of [batch, tokens, width].
+std::int64_t row_count(const OpContext& op, const Tensor& tensor);
+
+// Throws InputError "op 'x': ..." with the kind's complaint.
+[[noreturn]] void refuse(const OpContext& op, const std::string& complaint);
+
+// "[2, 1024, 4096]"
+std::string shape_text(const Shape& shape);
+
+// Cost of a kernel that only moves memory.
+Cost memory_bound_cost();
+
+// Cost of matrix products that count `flops`.
+Cost matmul_cost(std::int64_t flops, std::int64_t kernel_count);
+
+}  // namespace cairn
