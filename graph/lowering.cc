@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/error.h"
+#include "graph/recompute_sets.h"
+#include "graph/region_tree.h"
+#include "graph/schedule.h"
+
+namespace cairn {
+namespace {
+
+// Region inputs a trainer holds although only the recompute reads them: read again, in effect, by
+// the Backward of `op` (docs/accounting.md, section 5).
+struct Hold {
+  OpId op = kNoOp;
+  std::vector<TensorId> tensors = {};
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const Plan& plan)
+      : graph_(graph),
+        plan_(plan),
+        tree_(flatten_regions(graph, plan)),
+        sets_(recompute_sets(graph, plan, tree_)) {
+    is_recomputed_.assign(tree_.frames.size(), false);
+    is_recomputed_[0] = true;
+  }
+
+  Schedule lower() {
+    for (const OpId op : plan_.order) sequence_.push_back({.kind = StepKind::kCompute, .op = op});
+    for (std::size_t i = plan_.order.size(); i-- > 0;) {
+      const OpId op = plan_.order[i];
+      if (!graph_.op(op).has_backward) continue;
+      recompute_for(op);
+      sequence_.push_back({.kind = StepKind::kBackward, .op = op});
+    }
+    return {.steps = with_frees(), .warnings = std::move(sets_.warnings)};
+  }
+
+ private:
+  // The recomputes that have to stand before the Backward of `op`: rule 18 and section 5.
+  void recompute_for(OpId op) {
+    const std::int32_t frame = tree_.frame_of_op[index(op)];
+    switch (plan_.extent) {
+      case Extent::kNeeded:
+        for (const TensorId tensor : graph_.op(op).saved) {
+          const OpId producer = graph_.tensor(tensor).producer;
+          if (producer == kNoOp || sets_.is_kept[index(tensor)]) continue;
+          recompute(common_frame(tree_, tree_.frame_of_op[index(producer)], frame));
+        }
+        return;
+      case Extent::kPrefix:
+        if (!graph_.op(op).saved.empty()) recompute_from_outside_in(frame);
+        return;
+      case Extent::kWhole:
+        recompute_from_outside_in(frame);
+        return;
+    }
+  }
+
+  void recompute_from_outside_in(std::int32_t frame) {
+    if (frame == 0) return;
+    recompute_from_outside_in(tree_.frames[static_cast<std::size_t>(frame)].parent);
+    recompute(frame);
+  }
+
+  void recompute(std::int32_t frame) {
+    const auto i = static_cast<std::size_t>(frame);
+    if (is_recomputed_[i]) return;
+    is_recomputed_[i] = true;
+    for (const std::int32_t outer : sets_.reads_frames[i]) recompute(outer);
+    for (const OpId op : sets_.ops_of_frame[i]) {
+      sequence_.push_back({.kind = StepKind::kRecompute, .op = op});
+    }
+  }
+
+  std::vector<Hold> holds() const {
+    if (plan_.extent == Extent::kNeeded) return {};
+    std::vector<std::vector<TensorId>> inputs = region_inputs(graph_, tree_);
+    std::vector<Hold> holds(tree_.frames.size());
+    for (std::size_t i = plan_.order.size(); i-- > 0;) {
+      const OpId op = plan_.order[i];
+      if (!graph_.op(op).has_backward) continue;
+      const std::int32_t own = tree_.frame_of_op[index(op)];
+      if (plan_.extent == Extent::kPrefix) {
+        if (!graph_.op(op).saved.empty()) holds[static_cast<std::size_t>(own)].op = op;
+        continue;
+      }
+      for (std::int32_t frame = own; frame > 0;
+           frame = tree_.frames[static_cast<std::size_t>(frame)].parent) {
+        holds[static_cast<std::size_t>(frame)].op = op;
+      }
+    }
+    for (std::size_t frame = 1; frame < holds.size(); ++frame) {
+      holds[frame].tensors = std::move(inputs[frame]);
+    }
+    holds.erase(holds.begin());
+    return holds;
+  }
+
+  // Rule 1, backwards: a copy dies behind the last step that reads it before it is made again.
+  std::vector<Step> with_frees() const {
+    std::vector<std::vector<TensorId>> held_until(graph_.ops.size());
+    for (const Hold& hold : holds()) {
+      if (hold.op == kNoOp) continue;
+      std::vector<TensorId>& held = held_until[index(hold.op)];
+      held.insert(held.end(), hold.tensors.begin(), hold.tensors.end());
+    }
+    std::vector<bool> is_read_later(graph_.tensors.size(), false);
+    std::vector<Step> reversed;
+    reversed.reserve(sequence_.size() * 3);
+    std::vector<TensorId> dying;
+    const auto read = [&](TensorId tensor) {
+      if (is_read_later[index(tensor)] || is_resident(graph_.tensor(tensor))) return;
+      is_read_later[index(tensor)] = true;
+      dying.push_back(tensor);
+    };
+    for (std::size_t i = sequence_.size(); i-- > 0;) {
+      const Step& step = sequence_[i];
+      const Op& op = graph_.op(step.op);
+      dying.clear();
+      if (step.kind == StepKind::kBackward) {
+        for (const TensorId tensor : op.saved) read(tensor);
+        for (const TensorId tensor : held_until[index(step.op)]) read(tensor);
+        for (auto output = op.outputs.rbegin(); output != op.outputs.rend(); ++output) {
+          if (!graph_.tensor(*output).has_gradient) continue;
+          reversed.push_back({.kind = StepKind::kFreeGradient, .tensor = *output});
+        }
+      } else {
+        for (const auto* made : {&op.outputs, &op.auxiliaries}) {
+          for (const TensorId tensor : *made) {
+            // A recompute of a kept tensor makes a duplicate; the copy from forward lives on.
+            const bool duplicate = step.kind == StepKind::kRecompute &&
+                                   sets_.is_kept[index(tensor)] && is_read_later[index(tensor)];
+            if (duplicate) continue;
+            if (!is_read_later[index(tensor)]) dying.push_back(tensor);
+            is_read_later[index(tensor)] = false;
+          }
+        }
+        for (const TensorId tensor : op.inputs) read(tensor);
+      }
+      std::sort(dying.begin(), dying.end());
+      for (auto tensor = dying.rbegin(); tensor != dying.rend(); ++tensor) {
+        reversed.push_back({.kind = StepKind::kFree, .tensor = *tensor});
+      }
+      reversed.push_back(step);
+    }
+    std::reverse(reversed.begin(), reversed.end());
+    return reversed;
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  RegionTree tree_;
+  RecomputeSets sets_;
+  std::vector<bool> is_recomputed_ = {};
+  std::vector<Step> sequence_ = {};  // without frees
+};
+
+}  // namespace
+
+Schedule lower(const Graph& graph, const Plan& plan) {
+  check_plan(graph, plan);
+  return Lowering(graph, plan).lower();
+}
+
+std::string step_text(const Graph& graph, const Step& step) {
+  switch (step.kind) {
+    case StepKind::kCompute: return fmt::format("C {}", graph.op(step.op).name);
+    case StepKind::kRecompute: return fmt::format("R {}", graph.op(step.op).name);
+    case StepKind::kBackward: return fmt::format("B {}", graph.op(step.op).name);
+    case StepKind::kFree: return fmt::format("F {}", graph.tensor(step.tensor).name);
+    case StepKind::kFreeGradient: return fmt::format("FG {}", graph.tensor(step.tensor).name);
+  }
+  CAIRN_CHECK(false, "unknown step kind");
+}
+
+}  // namespace cairn

@@ -1,0 +1,183 @@
+#include "sim/replay.h"
+
+#include <algorithm>
+
+#include "graph/checked.h"
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+bool is_free(const Step& step) {
+  return step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient;
+}
+
+}  // namespace
+
+Replay::Replay(const Graph& graph, const Schedule& schedule)
+    : graph_(graph), schedule_(schedule) {
+  of_tensor_.assign(graph.tensors.size(), -1);
+  of_gradient_.assign(graph.tensors.size(), -1);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (!is_resident(tensor)) continue;
+    attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
+    live_bytes_ = checked_add(live_bytes_, tensor.optimizer_state_bytes, "live bytes");
+  }
+}
+
+std::int32_t Replay::allocate(std::int64_t bytes) {
+  live_bytes_ = checked_add(live_bytes_, bytes, "live bytes");
+  if (unused_.empty()) {
+    allocations_.push_back({.bytes = bytes});
+    return static_cast<std::int32_t>(allocations_.size()) - 1;
+  }
+  const std::int32_t id = unused_.back();
+  unused_.pop_back();
+  allocations_[static_cast<std::size_t>(id)] = {.bytes = bytes};
+  return id;
+}
+
+void Replay::attach(std::int32_t& slot, std::int32_t allocation) {
+  slot = allocation;
+  ++allocations_[static_cast<std::size_t>(allocation)].reference_count;
+}
+
+void Replay::release(std::int32_t& slot) {
+  Allocation& allocation = allocations_[static_cast<std::size_t>(slot)];
+  if (--allocation.reference_count == 0) {
+    live_bytes_ -= allocation.bytes;
+    unused_.push_back(slot);
+  }
+  slot = -1;
+}
+
+void Replay::make(TensorId id, bool recompute) {
+  std::int32_t& slot = of_tensor_[index(id)];
+  const Storage& storage = graph_.storage(graph_.tensor(id).storage);
+  if (slot >= 0) {
+    CAIRN_CHECK(recompute, graph_.tensor(id).name + " is computed while live");
+    if (storage.owner == id) {
+      transients_.push_back(
+          {.kind = Transient::Kind::kDuplicate, .tensor = id, .bytes = storage.bytes});
+    }
+    return;
+  }
+  if (storage.owner == id) {
+    attach(slot, allocate(storage.bytes));
+    return;
+  }
+  // A view sits on the copy that an input of its op, on the same storage, has now.
+  for (const TensorId input : graph_.op(graph_.tensor(id).producer).inputs) {
+    if (graph_.tensor(input).storage != graph_.tensor(id).storage) continue;
+    CAIRN_CHECK(of_tensor_[index(input)] >= 0, graph_.tensor(input).name + " is not live");
+    attach(slot, of_tensor_[index(input)]);
+    return;
+  }
+  CAIRN_CHECK(false, graph_.tensor(id).name + " is a view of nothing its op reads");
+}
+
+bool Replay::dies_at_once(std::size_t position, TensorId tensor) const {
+  for (std::size_t i = position + 1; i < schedule_.steps.size(); ++i) {
+    if (!is_free(schedule_.steps[i])) return false;
+    if (schedule_.steps[i].kind == StepKind::kFree && schedule_.steps[i].tensor == tensor) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Replay::run_forward(const Op& op, std::size_t position, bool recompute) {
+  for (const TensorId input : op.inputs) {
+    CAIRN_CHECK(of_tensor_[index(input)] >= 0,
+                op.name + " reads " + graph_.tensor(input).name + ", which is not live");
+  }
+  for (const TensorId output : op.outputs) make(output, recompute);
+  const bool sweeps =
+      op.sweep_workspace_bytes.has_value() &&
+      std::all_of(op.auxiliaries.begin(), op.auxiliaries.end(), [&](TensorId auxiliary) {
+        return of_tensor_[index(auxiliary)] >= 0 || dies_at_once(position, auxiliary);
+      });
+  if (!sweeps) {
+    for (const TensorId auxiliary : op.auxiliaries) make(auxiliary, recompute);
+  }
+  transients_.push_back({.kind = Transient::Kind::kWorkspace,
+                         .bytes = sweeps ? *op.sweep_workspace_bytes : op.workspace_bytes});
+}
+
+// A first contribution begins the gradient; a later one is a tensor of its own in this step.
+void Replay::contribute(const Op& op, std::size_t input) {
+  const TensorId id = op.inputs[input];
+  const Tensor& tensor = graph_.tensor(id);
+  std::int32_t& gradient = of_gradient_[index(id)];
+  const std::int32_t output_gradient = of_gradient_[index(op.outputs[0])];
+  const bool aliases = op.gradient_aliases[input] && output_gradient >= 0;
+  if (gradient < 0) {
+    attach(gradient, aliases ? output_gradient : allocate(tensor.bytes));
+    return;
+  }
+  if (!aliases) {
+    transients_.push_back(
+        {.kind = Transient::Kind::kContribution, .tensor = id, .bytes = tensor.bytes});
+  }
+  // Adding into memory that another gradient still reads makes a new storage.
+  if (allocation(gradient).reference_count > 1) {
+    release(gradient);
+    attach(gradient, allocate(tensor.bytes));
+  }
+}
+
+void Replay::run_backward(const Op& op) {
+  for (const TensorId saved : op.saved) {
+    CAIRN_CHECK(of_tensor_[index(saved)] >= 0,
+                "backward of " + op.name + " reads " + graph_.tensor(saved).name +
+                    ", which is not live");
+  }
+  for (const TensorId output : op.outputs) {
+    if (output == graph_.loss && graph_.tensor(output).has_gradient) {
+      attach(of_gradient_[index(output)], allocate(graph_.tensor(output).bytes));
+    }
+  }
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (graph_.tensor(op.inputs[i]).has_gradient) contribute(op, i);
+  }
+  transients_.push_back(
+      {.kind = Transient::Kind::kWorkspace, .bytes = op.backward_workspace_bytes});
+}
+
+void Replay::begin_step(std::size_t position) {
+  const Step& step = schedule_.steps[position];
+  transients_.clear();
+  if (step.kind == StepKind::kBackward) {
+    run_backward(graph_.op(step.op));
+  } else {
+    run_forward(graph_.op(step.op), position, step.kind == StepKind::kRecompute);
+  }
+}
+
+std::int64_t Replay::during_bytes() const {
+  std::int64_t bytes = live_bytes_;
+  for (const Transient& transient : transients_) {
+    bytes = checked_add(bytes, transient.bytes, "live bytes");
+  }
+  return bytes;
+}
+
+std::size_t Replay::end_step(std::size_t position) {
+  std::size_t next = position + 1;
+  for (; next < schedule_.steps.size() && is_free(schedule_.steps[next]); ++next) {
+    const Step& step = schedule_.steps[next];
+    std::int32_t& slot = step.kind == StepKind::kFree ? of_tensor_[index(step.tensor)]
+                                                      : of_gradient_[index(step.tensor)];
+    if (slot >= 0) {
+      release(slot);
+      continue;
+    }
+    // A swept op did not make its auxiliaries; nothing else may be freed twice.
+    CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
+                step_text(graph_, step) + " frees what is not live");
+  }
+  return next;
+}
+
+}  // namespace cairn

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/schedule.h"
+
+// The memory of one replay: which copies of storages and gradients are live, and their bytes.
+
+namespace cairn {
+
+// One allocation: a copy of a storage, or of a gradient's storage. It lives while anything is on it.
+struct Allocation {
+  std::int64_t bytes = 0;
+  std::int32_t reference_count = 0;
+};
+
+// Bytes that are there during a step and gone at its end.
+struct Transient {
+  enum class Kind { kWorkspace, kDuplicate, kContribution };
+  Kind kind = Kind::kWorkspace;
+  TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient is contributed to
+  std::int64_t bytes = 0;
+};
+
+class Replay {
+ public:
+  Replay(const Graph& graph, const Schedule& schedule);
+
+  // Runs the step at `position` (not a Free): allocates all it makes. `transients` are replaced.
+  void begin_step(std::size_t position);
+  // Runs the Free steps behind it; returns the position of the next step that is not a Free.
+  std::size_t end_step(std::size_t position);
+
+  std::int64_t live_bytes() const { return live_bytes_; }
+  std::int64_t during_bytes() const;
+  const std::vector<Transient>& transients() const { return transients_; }
+
+  // The allocation that holds the tensor, or its gradient; -1 when not live.
+  std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
+  std::int32_t allocation_of_gradient(TensorId tensor) const {
+    return of_gradient_[index(tensor)];
+  }
+  const Allocation& allocation(std::int32_t id) const {
+    return allocations_[static_cast<std::size_t>(id)];
+  }
+
+ private:
+  void run_forward(const Op& op, std::size_t position, bool recompute);
+  void run_backward(const Op& op);
+  void make(TensorId tensor, bool recompute);
+  void contribute(const Op& op, std::size_t input);
+  bool dies_at_once(std::size_t position, TensorId tensor) const;
+  std::int32_t allocate(std::int64_t bytes);
+  void attach(std::int32_t& slot, std::int32_t allocation);
+  void release(std::int32_t& slot);
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  std::vector<std::int32_t> of_tensor_ = {};
+  std::vector<std::int32_t> of_gradient_ = {};
+  std::vector<Allocation> allocations_ = {};
+  std::vector<std::int32_t> unused_ = {};
+  std::vector<Transient> transients_ = {};
+  std::int64_t live_bytes_ = 0;
+};
+
+}  // namespace cairn

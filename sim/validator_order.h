@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/plan.h"
+#include "graph/schedule.h"
+#include "sim/validator.h"
+
+// The validator's first half: which steps must run, and in which order. Not for other callers.
+
+namespace cairn {
+
+inline constexpr std::int32_t kNever = -1;
+
+// What the rules say of one region. Positions are in Plan::order.
+struct RegionRule {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  std::int32_t trigger = kNever;     // the Backward directly before which it is recomputed
+  std::vector<OpId> ops = {};        // what that recompute runs
+  std::int32_t held_until = kNever;  // the Backward up to which `inputs` are held, read or not
+  std::vector<TensorId> inputs = {}; // all that its ops read and others make
+};
+
+// One rule a region, every region behind the one around it.
+std::vector<RegionRule> derive_region_rules(const Graph& graph, const Plan& plan);
+
+// The plan alone: kPlanOrder to kUselessKeep.
+ValidationResult check_plan_structure(const Graph& graph, const Plan& plan);
+ValidationResult check_keeps_are_read(const Graph& graph, const Plan& plan,
+                                      const std::vector<RegionRule>& rules);
+
+// The Computes, Backwards and Recomputes of the schedule: kUnknownStep to kRecomputeOutOfOrder.
+ValidationResult check_order(const Graph& graph, const Plan& plan,
+                             const std::vector<RegionRule>& rules, const Schedule& schedule);
+
+// Position in the plan's order of every op, by op.
+std::vector<std::int32_t> positions_of_ops(const Graph& graph, const Plan& plan);
+
+// By tensor: is it in the keep list of an outermost region?
+std::vector<bool> kept_tensors(const Graph& graph, const Plan& plan);
+
+}  // namespace cairn
