@@ -1,0 +1,35 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "fuzz/targets.h"
+
+namespace {
+
+// Feeds every file of fuzz/corpus/<folder> to `target`; returns how many there were.
+int replay(const std::string& folder, void (*target)(std::string_view)) {
+  const std::filesystem::path corpus = std::filesystem::path(CAIRN_SOURCE_DIR) / "fuzz/corpus";
+  int file_count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus / folder)) {
+    CAPTURE(entry.path().string());
+    std::ifstream stream(entry.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    target(bytes);
+    ++file_count;
+  }
+  return file_count;
+}
+
+}  // namespace
+
+TEST_CASE("every document of the corpus is read or refused") {
+  CHECK(replay("document", cairn::fuzz::document) >= 8);
+}
+
+TEST_CASE("every expression of the corpus is evaluated or refused") {
+  CHECK(replay("expression", cairn::fuzz::expression) >= 8);
+}
