@@ -19,9 +19,10 @@ foreach(path IN LISTS FILES)
   file(READ "${FOLDER}/${path}" text)
   string(FIND "${text}" ")${delimiter}\"" clash)
   if(NOT clash EQUAL -1)
-    message(FATAL_ERROR "${FOLDER}/${path}: holds )${delimiter}\", which ends the literal it is embedded in")
+    message(FATAL_ERROR "${FOLDER}/${path}: holds )${delimiter}\", which ends its literal")
   endif()
-  string(APPEND source "\n    EmbeddedFile{\"${path}\"sv, R\"${delimiter}(${text})${delimiter}\"sv},")
+  string(APPEND source
+         "\n    EmbeddedFile{\"${path}\"sv, R\"${delimiter}(${text})${delimiter}\"sv},")
 endforeach()
 string(APPEND source "
 };

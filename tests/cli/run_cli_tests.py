@@ -14,8 +14,8 @@ A file holds cases, one after the other:
     what stderr must be
     exit: 1
 
-* The `$` line is run by bash, so pipes, `&&` and redirections work; `cairn` is the binary under test.
-  A line that ends in a backslash goes on in the next.
+* The `$` line is run by bash, so pipes, `&&` and redirections work; `cairn` is the binary under
+  test. A line that ends in a backslash goes on in the next.
 * Each case runs in a new empty folder with the contents of tests/cli/files copied into it.
 * `...` alone on a line stands for any lines, or none.
 * Without a `stderr:` block stderr must be empty. `exit: N` is required, and ends the case.
@@ -72,7 +72,8 @@ def parse(path: Path) -> tuple[list[Case], list[str]]:
             continue
         titles = [text for text in before if text.startswith("# ")]
         if not line.startswith("$ ") or not titles:
-            raise FormatError(f"{path}:{at + 1}: expected '# a sentence' then '$ cairn ...', found: {line}")
+            raise FormatError(
+                f"{path}:{at + 1}: expected '# a sentence' then '$ cairn ...', found: {line}")
         case = Case(line=at + 1, title=titles[-1][2:], before=before)
         before = []
         case.command.append(line)

@@ -35,12 +35,14 @@ sys.path.insert(0, str(ROOT / "tests" / "cli"))
 from run_cli_tests import matches  # noqa: E402
 
 TIMEOUT_SECONDS = 300
-OWN_VERBS = "build|test|tidy|format|fuzz|bench"
 
 # ./dev, as far as documents may use it: all but its own verbs.
-DEV_SCRIPT = f"""#!/usr/bin/env bash
-case "${{1:-}}" in
-  {OWN_VERBS}) echo "./dev $1 cannot run inside a document test: use a 'console no-run' block"; exit 125 ;;
+DEV_SCRIPT = """#!/usr/bin/env bash
+case "${1:-}" in
+  build | test | tidy | format | fuzz | bench)
+    echo "./dev $1 cannot run inside a document test: use a 'console no-run' block"
+    exit 125
+    ;;
 esac
 exec cairn "$@"
 """
@@ -145,9 +147,9 @@ def main() -> int:
     documents = options.files or [*ROOT.glob("README.md"), *sorted((ROOT / "docs").glob("*.md"))]
     passed = failed = 0
     for path in documents:
-        document_passed, document_failed = run_document(path, options.cairn.resolve(), options.update)
-        passed += document_passed
-        failed += document_failed
+        counts = run_document(path, options.cairn.resolve(), options.update)
+        passed += counts[0]
+        failed += counts[1]
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
