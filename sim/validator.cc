@@ -1,10 +1,94 @@
 #include "sim/validator.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "graph/error.h"
 #include "sim/validator_memory.h"
 #include "sim/validator_order.h"
 
 namespace cairn {
+namespace {
+
+ValidationResult plan_fault(Fault fault, std::string message) {
+  return {.fault = fault, .message = std::move(message)};
+}
+
+ValidationResult check_regions(const Graph& graph, const Plan& plan,
+                               const std::vector<Region>& regions, std::int32_t begin,
+                               std::int32_t end, bool outermost) {
+  for (const Region& region : regions) {
+    const std::string name = fmt::format("region [{}, {})", region.begin, region.end);
+    if (region.begin < begin || region.end > end || region.begin >= region.end) {
+      return plan_fault(Fault::kPlanRegions, name + " is empty, or not behind its neighbour");
+    }
+    begin = region.end;
+    if (!outermost && !region.keep.empty()) {
+      return plan_fault(Fault::kPlanKeep, name + " is not outermost and has a keep list");
+    }
+    for (const TensorId kept : region.keep) {
+      const auto first = plan.order.begin() + region.begin;
+      const auto last = plan.order.begin() + region.end;
+      if (index(kept) >= graph.tensors.size() || graph.tensor(kept).producer == kNoOp ||
+          std::find(first, last, graph.tensor(kept).producer) == last) {
+        return plan_fault(Fault::kPlanKeep, name + " keeps what it does not make");
+      }
+    }
+    ValidationResult inner =
+        check_regions(graph, plan, region.inner, region.begin, region.end, false);
+    if (inner.fault != Fault::kNone) return inner;
+  }
+  return {};
+}
+
+ValidationResult check_plan_structure(const Graph& graph, const Plan& plan) {
+  std::vector<bool> ordered(graph.ops.size(), false);
+  for (const OpId id : plan.order) {
+    if (index(id) >= graph.ops.size() || ordered[index(id)]) {
+      return plan_fault(Fault::kPlanOrder, "the order has an unknown op, or an op twice");
+    }
+    for (const TensorId input : graph.op(id).inputs) {
+      const OpId producer = graph.tensor(input).producer;
+      if (producer == kNoOp || ordered[index(producer)]) continue;
+      return plan_fault(Fault::kPlanOrder,
+                        fmt::format("op '{}' comes before its input '{}' is made",
+                                    graph.op(id).name, graph.tensor(input).name));
+    }
+    ordered[index(id)] = true;
+  }
+  if (plan.order.size() != graph.ops.size()) {
+    return plan_fault(Fault::kPlanOrder, "the order leaves ops out");
+  }
+  return check_regions(graph, plan, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()),
+                       true);
+}
+
+ValidationResult check_keeps_are_read(const Graph& graph, const Plan& plan,
+                                      const std::vector<RegionRule>& rules) {
+  std::vector<bool> read(graph.tensors.size(), false);
+  for (const Op& op : graph.ops) {
+    if (!op.has_backward) continue;
+    for (const TensorId saved : op.saved) read[index(saved)] = true;
+  }
+  for (const RegionRule& rule : rules) {
+    for (const OpId id : rule.ops) {
+      for (const TensorId input : graph.op(id).inputs) read[index(input)] = true;
+    }
+  }
+  for (const Region& region : plan.regions) {
+    for (const TensorId kept : region.keep) {
+      if (read[index(kept)]) continue;
+      return plan_fault(Fault::kUselessKeep,
+                        fmt::format("no Backward and no Recompute reads the kept '{}'",
+                                    graph.tensor(kept).name));
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 ValidationResult validate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
   ValidationResult result = check_plan_structure(graph, plan);

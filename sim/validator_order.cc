@@ -1,7 +1,5 @@
 #include "sim/validator_order.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -82,7 +80,7 @@ class RuleMaker {
   }
 
   struct Added {
-    std::int32_t trigger = kNever;
+    std::int32_t trigger = kNoPosition;
     std::vector<Demand> from_outside = {};
   };
 
@@ -159,7 +157,7 @@ class RuleMaker {
     for (const std::int32_t position : own_positions(region)) {
       const Op& op = op_at(position);
       if (!op.has_backward || op.saved.empty()) continue;
-      if (rule.held_until == kNever) rule.held_until = position;
+      if (rule.held_until == kNoPosition) rule.held_until = position;
       rule.trigger = std::max(rule.trigger, position);
       end = std::max(end, position);  // a saved input: before the op runs
       for (const TensorId made : made_by(op)) {
@@ -171,18 +169,18 @@ class RuleMaker {
       if (!inputs_of(region.inner[i]).empty()) end = std::max(end, region.inner[i].begin);
     }
     rule.inputs = inputs_of(region);
-    if (rule.trigger != kNever) run_until(region, end, /*also_kept=*/false, rule);
+    if (rule.trigger != kNoPosition) run_until(region, end, /*also_kept=*/false, rule);
   }
 
   // Section 5, `whole`: every op, at the first of the region's Backwards to run.
   void apply_whole(const Region& region, RegionRule& rule) const {
     for (std::int32_t position = region.begin; position < region.end; ++position) {
       if (!op_at(position).has_backward) continue;
-      if (rule.held_until == kNever) rule.held_until = position;
+      if (rule.held_until == kNoPosition) rule.held_until = position;
       rule.trigger = position;
     }
     rule.inputs = inputs_of(region);
-    if (rule.trigger != kNever) run_until(region, region.end, /*also_kept=*/true, rule);
+    if (rule.trigger != kNoPosition) run_until(region, region.end, /*also_kept=*/true, rule);
   }
 
   const Graph& graph_;
@@ -192,41 +190,10 @@ class RuleMaker {
   std::vector<RegionRule> rules_ = {};
 };
 
-ValidationResult plan_fault(Fault fault, std::string message) {
-  return {.fault = fault, .message = std::move(message)};
-}
-
-ValidationResult check_regions(const Graph& graph, const Plan& plan,
-                               const std::vector<Region>& regions, std::int32_t begin,
-                               std::int32_t end, bool outermost) {
-  for (const Region& region : regions) {
-    const std::string name = fmt::format("region [{}, {})", region.begin, region.end);
-    if (region.begin < begin || region.end > end || region.begin >= region.end) {
-      return plan_fault(Fault::kPlanRegions, name + " is empty, or not behind its neighbour");
-    }
-    begin = region.end;
-    if (!outermost && !region.keep.empty()) {
-      return plan_fault(Fault::kPlanKeep, name + " is not outermost and has a keep list");
-    }
-    for (const TensorId kept : region.keep) {
-      const auto first = plan.order.begin() + region.begin;
-      const auto last = plan.order.begin() + region.end;
-      if (index(kept) >= graph.tensors.size() || graph.tensor(kept).producer == kNoOp ||
-          std::find(first, last, graph.tensor(kept).producer) == last) {
-        return plan_fault(Fault::kPlanKeep, name + " keeps what it does not make");
-      }
-    }
-    ValidationResult inner =
-        check_regions(graph, plan, region.inner, region.begin, region.end, false);
-    if (inner.fault != Fault::kNone) return inner;
-  }
-  return {};
-}
-
 }  // namespace
 
 std::vector<std::int32_t> positions_of_ops(const Graph& graph, const Plan& plan) {
-  std::vector<std::int32_t> positions(graph.ops.size(), kNever);
+  std::vector<std::int32_t> positions(graph.ops.size(), kNoPosition);
   for (std::size_t i = 0; i < plan.order.size(); ++i) {
     positions[index(plan.order[i])] = static_cast<std::int32_t>(i);
   }
@@ -243,51 +210,6 @@ std::vector<bool> kept_tensors(const Graph& graph, const Plan& plan) {
 
 std::vector<RegionRule> derive_region_rules(const Graph& graph, const Plan& plan) {
   return RuleMaker(graph, plan).make();
-}
-
-ValidationResult check_plan_structure(const Graph& graph, const Plan& plan) {
-  std::vector<bool> ordered(graph.ops.size(), false);
-  for (const OpId id : plan.order) {
-    if (index(id) >= graph.ops.size() || ordered[index(id)]) {
-      return plan_fault(Fault::kPlanOrder, "the order has an unknown op, or an op twice");
-    }
-    for (const TensorId input : graph.op(id).inputs) {
-      const OpId producer = graph.tensor(input).producer;
-      if (producer == kNoOp || ordered[index(producer)]) continue;
-      return plan_fault(Fault::kPlanOrder,
-                        fmt::format("op '{}' comes before its input '{}' is made",
-                                    graph.op(id).name, graph.tensor(input).name));
-    }
-    ordered[index(id)] = true;
-  }
-  if (plan.order.size() != graph.ops.size()) {
-    return plan_fault(Fault::kPlanOrder, "the order leaves ops out");
-  }
-  return check_regions(graph, plan, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()),
-                       true);
-}
-
-ValidationResult check_keeps_are_read(const Graph& graph, const Plan& plan,
-                                      const std::vector<RegionRule>& rules) {
-  std::vector<bool> read(graph.tensors.size(), false);
-  for (const Op& op : graph.ops) {
-    if (!op.has_backward) continue;
-    for (const TensorId saved : op.saved) read[index(saved)] = true;
-  }
-  for (const RegionRule& rule : rules) {
-    for (const OpId id : rule.ops) {
-      for (const TensorId input : graph.op(id).inputs) read[index(input)] = true;
-    }
-  }
-  for (const Region& region : plan.regions) {
-    for (const TensorId kept : region.keep) {
-      if (read[index(kept)]) continue;
-      return plan_fault(Fault::kUselessKeep,
-                        fmt::format("no Backward and no Recompute reads the kept '{}'",
-                                    graph.tensor(kept).name));
-    }
-  }
-  return {};
 }
 
 }  // namespace cairn

@@ -13,25 +13,20 @@
 
 namespace cairn {
 
-inline constexpr std::int32_t kNever = -1;
+inline constexpr std::int32_t kNoPosition = -1;
 
 // What the rules say of one region. Positions are in Plan::order.
 struct RegionRule {
   std::int32_t begin = 0;
   std::int32_t end = 0;
-  std::int32_t trigger = kNever;     // the Backward directly before which it is recomputed
+  std::int32_t trigger = kNoPosition;     // the Backward directly before which it is recomputed
   std::vector<OpId> ops = {};        // what that recompute runs
-  std::int32_t held_until = kNever;  // the Backward up to which `inputs` are held, read or not
+  std::int32_t held_until = kNoPosition;  // the Backward up to which `inputs` are held, read or not
   std::vector<TensorId> inputs = {}; // all that its ops read and others make
 };
 
 // One rule a region, every region behind the one around it.
 std::vector<RegionRule> derive_region_rules(const Graph& graph, const Plan& plan);
-
-// The plan alone: kPlanOrder to kUselessKeep.
-ValidationResult check_plan_structure(const Graph& graph, const Plan& plan);
-ValidationResult check_keeps_are_read(const Graph& graph, const Plan& plan,
-                                      const std::vector<RegionRule>& rules);
 
 // The Computes, Backwards and Recomputes of the schedule: kUnknownStep to kRecomputeOutOfOrder.
 ValidationResult check_order(const Graph& graph, const Plan& plan,
