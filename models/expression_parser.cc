@@ -58,7 +58,7 @@ class Parser {
   }
 
  private:
-  // Counts the nesting of the functions that call themselves.
+  // One level of nesting: a bracket, a sign, a 'not', an 'else'.
   class Level {
    public:
     explicit Level(Parser& parser) : parser_(parser) {
@@ -150,7 +150,6 @@ class Parser {
 
   // x if c else y, in the order c, x, y. Jumps are relative, so x's code can be moved behind c's.
   void conditional() {
-    const Level level(*this);
     const std::size_t begin = offset_;
     std::vector<Instruction>& code = expression_.code;
     const auto code_begin = static_cast<std::ptrdiff_t>(code.size());
@@ -165,6 +164,7 @@ class Parser {
     const std::size_t skip_other = emit_jump(Operation::kJump, begin);
     if (!take_word("else")) fail("expected 'else'");
     land(skip_chosen);
+    const Level level(*this);
     conditional();
     land(skip_other);
   }
@@ -173,8 +173,9 @@ class Parser {
   void either() {
     const std::size_t begin = offset_;
     both();
-    while (take_word("or")) {
+    while (peek_word() == "or") {
       const std::size_t try_second = emit_jump(Operation::kJumpIfFalse, begin);
+      take_word("or");
       emit_constant(integer_value(1), begin);
       const std::size_t skip_second = emit_jump(Operation::kJump, begin);
       land(try_second);
@@ -189,8 +190,9 @@ class Parser {
   void both() {
     const std::size_t begin = offset_;
     negation();
-    while (take_word("and")) {
+    while (peek_word() == "and") {
       const std::size_t answer_false = emit_jump(Operation::kJumpIfFalse, begin);
+      take_word("and");
       const std::size_t second_begin = offset_;
       negation();
       emit(Operation::kCondition, second_begin);
@@ -202,9 +204,9 @@ class Parser {
   }
 
   void negation() {
-    const Level level(*this);
     const std::size_t begin = offset_;
     if (!take_word("not")) return comparison();
+    const Level level(*this);
     negation();
     emit(Operation::kNot, begin);
   }
@@ -242,15 +244,16 @@ class Parser {
   }
 
   void unary() {
-    const Level level(*this);
     const std::size_t begin = offset_;
     if (!take("-")) return atom();
+    const Level level(*this);
     unary();
     emit(Operation::kNegate, begin);
   }
 
   void atom() {
     if (take("(")) {
+      const Level level(*this);
       conditional();
       return require(")");
     }
@@ -287,6 +290,7 @@ class Parser {
                             begin);
     }
     require("(");
+    const Level level(*this);
     conditional();
     require(",");
     conditional();
