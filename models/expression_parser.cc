@@ -118,8 +118,8 @@ class Parser {
     return true;
   }
 
-  template <std::size_t count>
-  const Operator* take_operator(const Operator (&operators)[count]) {
+  template <std::size_t kCount>
+  const Operator* take_operator(const Operator (&operators)[kCount]) {
     for (const Operator& candidate : operators) {
       if (take(candidate.symbol)) return &candidate;
     }
