@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "graph/error.h"
@@ -118,8 +118,7 @@ class Parser {
     return true;
   }
 
-  template <std::size_t kCount>
-  const Operator* take_operator(const Operator (&operators)[kCount]) {
+  const Operator* take_operator(std::span<const Operator> operators) {
     for (const Operator& candidate : operators) {
       if (take(candidate.symbol)) return &candidate;
     }
