@@ -37,35 +37,36 @@ enum class Fault {
   kMissingBackward,
   kRepeatedBackward,
   kBackwardOutOfOrder,
-  kRecomputeOutsideRegion,   // of an op that no region drops
-  kRecomputeOfNever,         // of an op that may not run twice
-  kReadOfDroppedCopy,        // of forward's copy of what a region dropped
-  kNeedlessRecompute,        // of an op outside the extent
-  kRepeatedRecompute,        // more often than the regions around the op say
+  kRecomputeOutsideRegion,  // of an op that no region drops
+  kRecomputeOfNever,        // of an op that may not run twice
+  kReadOfDroppedCopy,       // of forward's copy of what a region dropped
+  kNeedlessRecompute,       // of an op outside the extent
+  kRepeatedRecompute,       // more often than the regions around the op say
   kMissingRecompute,
   kRecomputeAtWrongTrigger,  // in time for its readers, but not directly before its Backward
   kRecomputeOutOfOrder,      // not in the plan's order, or before an enclosing region
   // Free: the copies of tensors.
-  kFreeOfResident,           // of an input or parameter
+  kFreeOfResident,  // of an input or parameter
   kFreeOfUnmade,
   kFreeTooEarly,
   kFreeTooLate,
   kFreeTwice,
   kMissingFree,
   // FreeGradient.
-  kGradientFreeOfLasting,    // of what no op made: its gradient outlives the backward pass
+  kGradientFreeOfLasting,  // of what no op made: its gradient outlives the backward pass
   kGradientFreeOfUnmade,
   kGradientFreeTooEarly,
   kGradientFreeTooLate,
   kGradientFreeTwice,
   kMissingGradientFree,
 };
-inline constexpr std::size_t kFaultCount = static_cast<std::size_t>(Fault::kMissingGradientFree) + 1;
+inline constexpr std::size_t kFaultCount =
+    static_cast<std::size_t>(Fault::kMissingGradientFree) + 1;
 
 struct ValidationResult {
   Fault fault = Fault::kNone;
-  std::size_t step = 0;     // position in Schedule::steps of the fault; its size: at the end
-  std::string message = {}; // one line for a person; empty without a fault
+  std::size_t step = 0;         // position in Schedule::steps of the fault; its size: at the end
+  std::string message = {};     // one line for a person; empty without a fault
   std::int64_t peak_bytes = 0;  // 0 with a fault
   std::size_t peak_step = 0;    // position in Schedule::steps; the earliest when tied
 };

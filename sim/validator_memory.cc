@@ -1,30 +1,12 @@
 #include "sim/validator_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "graph/checked.h"
 
-// Lives are counted in runs: the steps that are no frees, in order. A copy lives from the run that
-// makes it to its last need, both inclusive; its free stands directly behind that last run.
-
 namespace cairn {
 namespace {
-
-struct Run {
-  std::size_t step = 0;  // in the schedule
-  StepKind kind = StepKind::kCompute;
-  OpId op = kNoOp;
-  std::vector<TensorId> reads = {};  // for Backward: tensors, not gradients; and what is held to it
-};
-
-struct Life {
-  std::size_t first = 0;
-  std::size_t last = 0;
-};
 
 // Everything with bytes of its own: it is charged in the runs [life.first, life.last].
 struct Charge {
@@ -32,11 +14,11 @@ struct Charge {
   Life life = {};
 };
 
-// What the rules say of memory, and what `check_frees` compares the schedule with.
+// What the rules say of memory, in runs.
 struct Account {
   std::vector<Charge> charges = {};
-  std::vector<std::vector<Life>> tensor_lives = {};    // by tensor: one a copy, in order
-  std::vector<std::vector<Life>> gradient_lives = {};  // by tensor: at most one
+  LivesByTensor tensor_lives = {};    // one a copy, in order
+  LivesByTensor gradient_lives = {};  // at most one
 };
 
 bool contains(const std::vector<TensorId>& tensors, TensorId tensor) {
@@ -98,7 +80,8 @@ class TensorAccount {
     }
   }
 
-  // A kept tensor that something still reads stays; what a Recompute makes beside it is a duplicate.
+  // A kept tensor that something still reads stays; what a Recompute makes beside it is a
+  // duplicate.
   bool is_duplicate(TensorId tensor, std::size_t run) const {
     const std::vector<std::size_t>& reads = reads_[index(tensor)];
     return runs_[run].kind == StepKind::kRecompute && kept_[index(tensor)] && !reads.empty() &&
@@ -280,104 +263,6 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
   return result;
 }
 
-struct FreeFaults {
-  Fault lasting = Fault::kNone;
-  Fault unmade = Fault::kNone;
-  Fault early = Fault::kNone;
-  Fault late = Fault::kNone;
-  Fault twice = Fault::kNone;
-  Fault missing = Fault::kNone;
-};
-
-// Compares the Free (or FreeGradient) steps with the lives.
-class FreeCheck {
- public:
-  FreeCheck(const Graph& graph, const Schedule& schedule, const std::vector<Run>& runs,
-            StepKind kind, const std::vector<std::vector<Life>>& lives, const FreeFaults& faults)
-      : graph_(graph),
-        schedule_(schedule),
-        runs_(runs),
-        kind_(kind),
-        lives_(lives),
-        faults_(faults) {}
-
-  ValidationResult run() const {
-    for (std::size_t step = 0; step < first_behind(0); ++step) {
-      if (schedule_.steps[step].kind != kind_) continue;
-      return fault_at(faults_.unmade, step, schedule_.steps[step].tensor);
-    }
-    for (std::size_t run = 0; run < runs_.size(); ++run) {
-      ValidationResult result = check_behind(run);
-      if (result.fault != Fault::kNone) return result;
-    }
-    return {};
-  }
-
- private:
-  // The steps behind run i are [runs_[i].step + 1, first_behind(i + 1)).
-  std::size_t first_behind(std::size_t run) const {
-    return run < runs_.size() ? runs_[run].step : schedule_.steps.size();
-  }
-
-  bool lasts(TensorId tensor) const { return graph_.tensor(tensor).producer == kNoOp; }
-
-  ValidationResult fault_at(Fault fault, std::size_t step, TensorId tensor) const {
-    return {.fault = fault,
-            .step = step,
-            .message = fmt::format("step {}, tensor '{}': {}", step, graph_.tensor(tensor).name,
-                                   fault_name(fault))};
-  }
-
-  ValidationResult check_behind(std::size_t run) const {
-    std::vector<TensorId> due;
-    for (std::size_t i = 0; i < lives_.size(); ++i) {
-      const auto tensor = static_cast<TensorId>(i);
-      for (const Life& life : lives_[i]) {
-        if (life.last == run && !lasts(tensor)) due.push_back(tensor);
-      }
-    }
-    for (std::size_t step = runs_[run].step + 1; step < first_behind(run + 1); ++step) {
-      if (schedule_.steps[step].kind != kind_) continue;
-      const TensorId tensor = schedule_.steps[step].tensor;
-      const auto found = std::find(due.begin(), due.end(), tensor);
-      if (found == due.end()) return fault_at(why_not_due(tensor, run), step, tensor);
-      due.erase(found);
-    }
-    return due.empty() ? ValidationResult{} : not_freed(due.front(), run);
-  }
-
-  Fault why_not_due(TensorId tensor, std::size_t run) const {
-    if (lasts(tensor)) return faults_.lasting;
-    bool made = false;
-    for (const Life& life : lives_[index(tensor)]) {
-      if (life.first <= run && run < life.last) return faults_.early;
-      made = made || life.first <= run;
-    }
-    return made ? faults_.twice : faults_.unmade;
-  }
-
-  // Late when a free of this copy follows before the next copy is made.
-  ValidationResult not_freed(TensorId tensor, std::size_t run) const {
-    std::size_t until = runs_.size();
-    for (const Life& life : lives_[index(tensor)]) {
-      if (life.first > run) until = std::min(until, life.first);
-    }
-    for (std::size_t step = runs_[run].step + 1; step < first_behind(until); ++step) {
-      if (schedule_.steps[step].kind == kind_ && schedule_.steps[step].tensor == tensor) {
-        return fault_at(faults_.late, step, tensor);
-      }
-    }
-    return fault_at(faults_.missing, runs_[run].step, tensor);
-  }
-
-  const Graph& graph_;
-  const Schedule& schedule_;
-  const std::vector<Run>& runs_;
-  const StepKind kind_;
-  const std::vector<std::vector<Life>>& lives_;
-  const FreeFaults& faults_;
-};
-
 }  // namespace
 
 ValidationResult check_memory(const Graph& graph, const Plan& plan,
@@ -389,25 +274,9 @@ ValidationResult check_memory(const Graph& graph, const Plan& plan,
   TensorAccount(graph, plan, runs, account).add_all();
   GradientAccount(graph, runs, account).add_all();
 
-  const FreeFaults tensor_faults = {.lasting = Fault::kFreeOfResident,
-                                    .unmade = Fault::kFreeOfUnmade,
-                                    .early = Fault::kFreeTooEarly,
-                                    .late = Fault::kFreeTooLate,
-                                    .twice = Fault::kFreeTwice,
-                                    .missing = Fault::kMissingFree};
-  ValidationResult result =
-      FreeCheck(graph, schedule, runs, StepKind::kFree, account.tensor_lives, tensor_faults).run();
+  ValidationResult result = check_frees(graph, schedule, runs, account.tensor_lives);
   if (result.fault != Fault::kNone) return result;
-
-  const FreeFaults gradient_faults = {.lasting = Fault::kGradientFreeOfLasting,
-                                      .unmade = Fault::kGradientFreeOfUnmade,
-                                      .early = Fault::kGradientFreeTooEarly,
-                                      .late = Fault::kGradientFreeTooLate,
-                                      .twice = Fault::kGradientFreeTwice,
-                                      .missing = Fault::kMissingGradientFree};
-  result = FreeCheck(graph, schedule, runs, StepKind::kFreeGradient, account.gradient_lives,
-                     gradient_faults)
-               .run();
+  result = check_gradient_frees(graph, schedule, runs, account.gradient_lives);
   if (result.fault != Fault::kNone) return result;
   return find_peak(graph, runs, account);
 }

@@ -59,10 +59,9 @@ class RuleMaker {
   std::vector<std::int32_t> own_positions(const Region& region) const {
     std::vector<std::int32_t> own;
     for (std::int32_t position = region.begin; position < region.end; ++position) {
-      const bool is_inner =
-          std::any_of(region.inner.begin(), region.inner.end(), [&](const Region& inner) {
-            return inner.begin <= position && position < inner.end;
-          });
+      const bool is_inner = std::any_of(
+          region.inner.begin(), region.inner.end(),
+          [&](const Region& inner) { return inner.begin <= position && position < inner.end; });
       if (!is_inner) own.push_back(position);
     }
     return own;
@@ -92,9 +91,15 @@ class RuleMaker {
     RegionRule rule = rules_[own];
     Added added;
     switch (plan_.extent) {
-      case Extent::kNeeded: added = apply_needed(region, inner, rule); break;
-      case Extent::kPrefix: apply_prefix(region, inner, rule); break;
-      case Extent::kWhole: apply_whole(region, rule); break;
+      case Extent::kNeeded:
+        added = apply_needed(region, inner, rule);
+        break;
+      case Extent::kPrefix:
+        apply_prefix(region, inner, rule);
+        break;
+      case Extent::kWhole:
+        apply_whole(region, rule);
+        break;
     }
     added.trigger = rule.trigger;
     rules_[own] = std::move(rule);
@@ -102,7 +107,8 @@ class RuleMaker {
   }
 
   // Rules 18 and 19.
-  Added apply_needed(const Region& region, const std::vector<Added>& inner, RegionRule& rule) const {
+  Added apply_needed(const Region& region, const std::vector<Added>& inner,
+                     RegionRule& rule) const {
     // What the frame holds, rule 14: its own ops' saved tensors, and what inner regions read from
     // outside themselves. Those inputs must be there when the inner region is recomputed.
     std::vector<Demand> demands;

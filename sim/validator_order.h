@@ -20,9 +20,9 @@ struct RegionRule {
   std::int32_t begin = 0;
   std::int32_t end = 0;
   std::int32_t trigger = kNoPosition;     // the Backward directly before which it is recomputed
-  std::vector<OpId> ops = {};        // what that recompute runs
+  std::vector<OpId> ops = {};             // what that recompute runs
   std::int32_t held_until = kNoPosition;  // the Backward up to which `inputs` are held, read or not
-  std::vector<TensorId> inputs = {}; // all that its ops read and others make
+  std::vector<TensorId> inputs = {};      // all that its ops read and others make
 };
 
 // One rule a region, every region behind the one around it.

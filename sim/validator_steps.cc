@@ -67,8 +67,8 @@ class OrderCheck {
     for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
       const Step& step = schedule_.steps[i];
       const bool is_free = step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient;
-      const bool is_known = is_free ? index(step.tensor) < graph_.tensors.size()
-                                    : index(step.op) < graph_.ops.size();
+      const bool is_known =
+          is_free ? index(step.tensor) < graph_.tensors.size() : index(step.op) < graph_.ops.size();
       if (is_known) continue;
       return {.fault = Fault::kUnknownStep,
               .step = i,
@@ -86,8 +86,8 @@ class OrderCheck {
       if (here == found.end()) return fault_at(faults.missing, schedule_.steps.size());
       if (i < expected.size() && *here == expected[i]) continue;
       if (std::find(found.begin(), here, *here) != here) return fault_at(faults.repeated, steps[i]);
-      const bool comes_later = i < expected.size() &&
-                               std::find(here, found.end(), expected[i]) != found.end();
+      const bool comes_later =
+          i < expected.size() && std::find(here, found.end(), expected[i]) != found.end();
       return fault_at(comes_later ? faults.out_of_order : faults.missing, steps[i]);
     }
     return {};
@@ -177,8 +177,8 @@ class OrderCheck {
     for (const std::size_t step : steps_of(StepKind::kRecompute)) {
       const std::size_t op = index(schedule_.steps[step].op);
       if (left[op] == 0) {
-        return fault_at(
-            allowed[op] == 0 ? Fault::kNeedlessRecompute : Fault::kRepeatedRecompute, step);
+        return fault_at(allowed[op] == 0 ? Fault::kNeedlessRecompute : Fault::kRepeatedRecompute,
+                        step);
       }
       --left[op];
     }
@@ -211,8 +211,8 @@ class OrderCheck {
         const std::size_t at = group.empty() ? i : group[0];
         std::sort(found.begin(), found.end());
         std::sort(expected.begin(), expected.end());
-        return fault_at(found == expected ? Fault::kRecomputeOutOfOrder
-                                          : Fault::kRecomputeAtWrongTrigger, at);
+        return fault_at(
+            found == expected ? Fault::kRecomputeOutOfOrder : Fault::kRecomputeAtWrongTrigger, at);
       }
       group.clear();
     }

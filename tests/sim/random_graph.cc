@@ -217,8 +217,7 @@ Plan random_plan(const Graph& graph, Extent extent, Random& random) {
   plan.algorithm = "random";
   plan.extent = extent;
   if (one_in(random, 2)) plan.order = random_order(graph, random);
-  plan.regions =
-      random_regions(0, static_cast<std::int32_t>(plan.order.size()), 1, random);
+  plan.regions = random_regions(0, static_cast<std::int32_t>(plan.order.size()), 1, random);
   add_random_keeps(graph, plan, random);
   return plan;
 }

@@ -38,9 +38,8 @@ std::string tensor_list(const Graph& graph, const std::vector<TensorId>& tensors
   return text;
 }
 
-std::string regions_text(const Graph& graph, const Plan& plan,
-                         const std::vector<Region>& regions, std::int32_t begin,
-                         std::int32_t end) {
+std::string regions_text(const Graph& graph, const Plan& plan, const std::vector<Region>& regions,
+                         std::int32_t begin, std::int32_t end) {
   std::string text;
   const auto add_ops = [&](std::int32_t to) {
     for (; begin < to; ++begin) {
@@ -90,20 +89,21 @@ std::string graph_text(const Graph& graph) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.gradient_aliases[i]) aliased.push_back(op.inputs[i]);
     }
-    text += fmt::format("{} <-{} ->{} aux{} saves{} aliases{} workspace {} backward {} sweep {}{}\n",
-                        op.name, tensor_list(graph, op.inputs), tensor_list(graph, op.outputs),
-                        tensor_list(graph, op.auxiliaries), tensor_list(graph, op.saved),
-                        tensor_list(graph, aliased), op.workspace_bytes,
-                        op.backward_workspace_bytes, op.sweep_workspace_bytes.value_or(-1),
-                        op.recompute == RecomputePolicy::kNever ? " never" : "");
+    text +=
+        fmt::format("{} <-{} ->{} aux{} saves{} aliases{} workspace {} backward {} sweep {}{}\n",
+                    op.name, tensor_list(graph, op.inputs), tensor_list(graph, op.outputs),
+                    tensor_list(graph, op.auxiliaries), tensor_list(graph, op.saved),
+                    tensor_list(graph, aliased), op.workspace_bytes, op.backward_workspace_bytes,
+                    op.sweep_workspace_bytes.value_or(-1),
+                    op.recompute == RecomputePolicy::kNever ? " never" : "");
   }
   return text;
 }
 
 std::string plan_text(const Graph& graph, const Plan& plan) {
-  return fmt::format("{}: {}\n", extent_name(plan.extent),
-                     regions_text(graph, plan, plan.regions, 0,
-                                  static_cast<std::int32_t>(plan.order.size())));
+  return fmt::format(
+      "{}: {}\n", extent_name(plan.extent),
+      regions_text(graph, plan, plan.regions, 0, static_cast<std::int32_t>(plan.order.size())));
 }
 
 }  // namespace cairn

@@ -10,7 +10,7 @@
 #include "tests/sim/text_schedule.h"
 
 // Every schedule here is written by hand from the rules, none is lowered. Broken schedules are the
-// accepted ones with one thing wrong.
+// accepted ones with one thing wrong. The file is long because each is spelled out.
 
 namespace cairn {
 namespace {
@@ -72,8 +72,10 @@ Graph relu_graph() {
   const TensorId x0 = builder.add_input_bytes("x0", 2, true);
   const TensorId x1 = builder.add_custom(
       {.name = "f0", .inputs = {x0}, .outputs = {{.name = "x1", .bytes = 3}}, .saved = {"x0"}})[0];
-  const TensorId x2 = builder.add_custom(
-      {.name = "relu", .inputs = {x1}, .outputs = {{.name = "x2", .bytes = 5}}, .saved = {"x2"}})[0];
+  const TensorId x2 = builder.add_custom({.name = "relu",
+                                          .inputs = {x1},
+                                          .outputs = {{.name = "x2", .bytes = 5}},
+                                          .saved = {"x2"}})[0];
   const TensorId loss = builder.add_custom({.name = "loss",
                                             .inputs = {x2},
                                             .outputs = {{.name = "loss", .bytes = 1}},
@@ -90,8 +92,8 @@ Graph dead_op_graph(RecomputePolicy policy_of_fa = RecomputePolicy::kYes) {
                                          .outputs = {{.name = "a", .bytes = 4}},
                                          .saved = {"x"},
                                          .recompute = policy_of_fa})[0];
-  const TensorId b = builder.add_custom(
-      {.name = "neg", .inputs = {a}, .outputs = {{.name = "b", .bytes = 4}}})[0];
+  const TensorId b =
+      builder.add_custom({.name = "neg", .inputs = {a}, .outputs = {{.name = "b", .bytes = 4}}})[0];
   const TensorId c = builder.add_custom(
       {.name = "sin", .inputs = {a}, .outputs = {{.name = "c", .bytes = 4}}, .saved = {"a"}})[0];
   const TensorId y = builder.add_custom(
@@ -341,12 +343,13 @@ void check_recompute_faults(Faults& faults) {
   const std::string forward =
       "C l0  C l1 F x1  C l2  C l3  B l3 F x4 FG x4  B l2 F x2 F x3 FG x3  ";
   const std::string backward = "B l1 F x2 FG x2  B l0 F x1 FG x1";
-  faults.check(Fault::kRecomputeOutsideRegion, chain, one, forward + "R l0  R l1  R l2 " + backward);
+  faults.check(Fault::kRecomputeOutsideRegion, chain, one,
+               forward + "R l0  R l1  R l2 " + backward);
   faults.check(Fault::kReadOfDroppedCopy, chain, one, forward + "R l1  " + backward);
   faults.check(Fault::kRepeatedRecompute, chain, one, forward + "R l0  R l1  R l1  " + backward);
-  faults.check(Fault::kRecomputeAtWrongTrigger, chain, one,
-               "C l0  C l1 F x1  C l2  C l3  B l3 F x4 FG x4  R l0  R l1  B l2 F x3 FG x3  " +
-                   backward);
+  faults.check(
+      Fault::kRecomputeAtWrongTrigger, chain, one,
+      "C l0  C l1 F x1  C l2  C l3  B l3 F x4 FG x4  R l0  R l1  B l2 F x3 FG x3  " + backward);
   faults.check(Fault::kNeedlessRecompute, residual_graph(), residual_plan(residual_graph()),
                "C norm  C lin F n  C add F l  C loss F loss  B loss F h FG loss  B add FG h"
                "  R norm  R lin F l  B lin F n FG l  B norm FG n");
@@ -372,8 +375,7 @@ void check_free_faults(Faults& faults) {
   const Plan plan = plan_of(graph, {});
   const auto check = [&](Fault fault, const std::string& behind_l3) {
     faults.check(fault, graph, plan,
-                 "C l0  C l1  C l2  C l3  B l3 " + behind_l3 +
-                     "B l1 F x2 FG x2  B l0 F x1 FG x1");
+                 "C l0  C l1  C l2  C l3  B l3 " + behind_l3 + "B l1 F x2 FG x2  B l0 F x1 FG x1");
   };
   check(Fault::kFreeOfResident, "F x4 FG x4 F x0  B l2 F x3 FG x3  ");
   check(Fault::kFreeTooEarly, "F x4 F x3 FG x4  B l2 FG x3  ");
@@ -386,7 +388,8 @@ void check_free_faults(Faults& faults) {
   check(Fault::kMissingGradientFree, "F x4  B l2 F x3 FG x3  ");
   check(Fault::kGradientFreeOfUnmade, "F x4 FG x4 FG x2  B l2 F x3 FG x3  ");
   faults.check(Fault::kGradientFreeOfLasting, graph, plan, std::string(kChainNoRegion) + " FG x0");
-  faults.check(Fault::kFreeOfUnmade, graph, plan, "C l0 F x2  " + std::string(kChainNoRegion).substr(6));
+  faults.check(Fault::kFreeOfUnmade, graph, plan,
+               "C l0 F x2  " + std::string(kChainNoRegion).substr(6));
 }
 
 TEST_CASE("every fault is found, and called by its name") {
