@@ -68,9 +68,16 @@ void derive_gradients(Graph& graph) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string name, DataType parameter_type)
-    : parameter_type_(parameter_type) {
+GraphBuilder::GraphBuilder(std::string name, DataType parameter_type,
+                           std::int64_t optimizer_states)
+    : parameter_type_(parameter_type), optimizer_states_(optimizer_states) {
   graph_.name = std::move(name);
+}
+
+std::int64_t GraphBuilder::optimizer_bytes(const std::string& name, std::int64_t bytes,
+                                           bool trainable) const {
+  if (!trainable) return 0;
+  return checked_multiply(bytes, optimizer_states_, "parameter '" + name + "': optimizer states");
 }
 
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
@@ -127,7 +134,8 @@ TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Sha
                      .shape = std::move(shape),
                      .bytes = bytes,
                      .role = TensorRole::kParameter,
-                     .requires_grad = trainable},
+                     .requires_grad = trainable,
+                     .optimizer_state_bytes = optimizer_bytes(name, bytes, trainable)},
                     kNoTensor);
 }
 
@@ -136,7 +144,8 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
   return add_tensor({.name = name,
                      .bytes = bytes,
                      .role = TensorRole::kParameter,
-                     .requires_grad = trainable},
+                     .requires_grad = trainable,
+                     .optimizer_state_bytes = optimizer_bytes(name, bytes, trainable)},
                     kNoTensor);
 }
 

@@ -54,7 +54,8 @@ struct CustomOp {
 
 class GraphBuilder {
  public:
-  GraphBuilder(std::string name, DataType parameter_type);
+  // The optimizer keeps `optimizer_states` tensors of each trainable parameter's type and shape.
+  GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states = 0);
 
   TensorId add_input(const std::string& name, DataType type, Shape shape, bool requires_grad);
   TensorId add_input_bytes(const std::string& name, std::int64_t bytes, bool requires_grad);
@@ -80,11 +81,13 @@ class GraphBuilder {
 
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
+  std::int64_t optimizer_bytes(const std::string& name, std::int64_t bytes, bool trainable) const;
   void add_sketches(const OpDerivation& derivation, Op& op);
   void finish_op(Op op);
 
   Graph graph_ = {};
   DataType parameter_type_ = DataType::kFloat32;
+  std::int64_t optimizer_states_ = 0;
   bool trainable_ = true;
   std::unordered_map<std::string, TensorId> tensor_of_name_ = {};
   std::unordered_map<std::string, OpId> op_of_name_ = {};

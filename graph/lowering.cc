@@ -44,13 +44,17 @@ class Lowering {
   void recompute_for(OpId op) {
     const std::int32_t frame = tree_.frame_of_op[index(op)];
     switch (plan_.extent) {
-      case Extent::kNeeded:
+      case Extent::kNeeded: {
+        std::vector<std::int32_t> holders;
         for (const TensorId tensor : graph_.op(op).saved) {
           const OpId producer = graph_.tensor(tensor).producer;
           if (producer == kNoOp || sets_.is_kept[index(tensor)]) continue;
-          recompute(common_frame(tree_, tree_.frame_of_op[index(producer)], frame));
+          holders.push_back(common_frame(tree_, tree_.frame_of_op[index(producer)], frame));
         }
+        std::sort(holders.begin(), holders.end());  // enclosing frames first
+        for (const std::int32_t holder : holders) recompute(holder);
         return;
+      }
       case Extent::kPrefix:
         if (!graph_.op(op).saved.empty()) recompute_from_outside_in(frame);
         return;

@@ -36,6 +36,7 @@ class SetBuilder {
       }
       collect_outside_reads(id);
     }
+    collect_read_frames();
     check_keep_lists();
     return std::move(sets_);
   }
@@ -50,9 +51,14 @@ class SetBuilder {
   // producer has to hold it (the root always does).
   void need(TensorId tensor, std::int32_t reader_frame) {
     is_read_[index(tensor)] = true;
-    if (sets_.is_kept[index(tensor)]) return;
     const std::int32_t holder = common_frame(tree_, frame_of_producer(tensor), reader_frame);
-    if (holder != 0) needed_[static_cast<std::size_t>(holder)].push_back(tensor);
+    if (holder == 0 || sets_.is_kept[index(tensor)]) return;
+    const Op& producer = graph_.op(graph_.tensor(tensor).producer);
+    if (producer.recompute == RecomputePolicy::kNever) {
+      force_keep(producer, tensor);
+    } else {
+      needed_[static_cast<std::size_t>(holder)].push_back(tensor);
+    }
   }
 
   void collect_backward_reads() {
@@ -102,38 +108,32 @@ class SetBuilder {
            std::all_of(op.auxiliaries.begin(), op.auxiliaries.end(), kept);
   }
 
+  // Whether some Backward in the region triggers its recompute at all (section 5).
+  bool is_triggered(const Frame& region) const {
+    for (std::int32_t i = region.begin; i < region.end; ++i) {
+      const Op& op = graph_.op(plan_.order[static_cast<std::size_t>(i)]);
+      if (op.has_backward && (plan_.extent == Extent::kWhole || !op.saved.empty())) return true;
+    }
+    return false;
+  }
+
   // `prefix` and `whole` run the region's ops in order up to some end.
   void collect_contiguous_ops(std::int32_t frame) {
     const Frame& region = tree_.frames[static_cast<std::size_t>(frame)];
+    if (!is_triggered(region)) return;
     const bool whole = plan_.extent == Extent::kWhole;
     const std::int32_t end = whole ? region.end : end_of_last_save_event(frame);
     for (std::int32_t i = region.begin; i < end; ++i) {
       const OpId id = plan_.order[static_cast<std::size_t>(i)];
       const Op& op = graph_.op(id);
-      if (op.recompute == RecomputePolicy::kNever) continue;
-      if (!whole && all_kept(op)) continue;
+      if (op.recompute == RecomputePolicy::kNever || (!whole && all_kept(op))) continue;
       sets_.ops_of_frame[static_cast<std::size_t>(frame)].push_back(id);
-    }
-    // Whatever the others read of an op that may not run again is kept from forward.
-    for (std::int32_t i = region.begin; i < region.end; ++i) {
-      keep_what_is_read_of(plan_.order[static_cast<std::size_t>(i)], frame);
-    }
-  }
-
-  void keep_what_is_read_of(OpId id, std::int32_t frame) {
-    const Op& op = graph_.op(id);
-    if (op.recompute != RecomputePolicy::kNever) return;
-    std::vector<TensorId> made = op.outputs;
-    made.insert(made.end(), op.auxiliaries.begin(), op.auxiliaries.end());
-    const std::vector<TensorId>& held = needed_[static_cast<std::size_t>(frame)];
-    const std::vector<OpId>& rerun = sets_.ops_of_frame[static_cast<std::size_t>(frame)];
-    for (const TensorId tensor : made) {
-      const bool saved = std::find(held.begin(), held.end(), tensor) != held.end();
-      const bool read = std::any_of(rerun.begin(), rerun.end(), [&](OpId reader) {
-        const std::vector<TensorId>& inputs = graph_.op(reader).inputs;
-        return std::find(inputs.begin(), inputs.end(), tensor) != inputs.end();
-      });
-      if (saved || read) force_keep(op, tensor);
+      for (const TensorId input : op.inputs) {
+        if (graph_.tensor(input).producer == kNoOp) continue;
+        const Op& producer = graph_.op(graph_.tensor(input).producer);
+        const bool inside = is_inside(tree_, frame_of_producer(input), frame);
+        if (inside && producer.recompute == RecomputePolicy::kNever) force_keep(producer, input);
+      }
     }
   }
 
@@ -176,18 +176,48 @@ class SetBuilder {
   }
 
   void collect_outside_reads(std::int32_t frame) {
-    std::vector<std::int32_t>& reads = sets_.reads_frames[static_cast<std::size_t>(frame)];
     for (const OpId id : sets_.ops_of_frame[static_cast<std::size_t>(frame)]) {
       for (const TensorId input : graph_.op(id).inputs) {
-        is_read_[index(input)] = true;
         const std::int32_t holder = common_frame(tree_, frame_of_producer(input), frame);
-        if (holder == frame || holder == 0 || graph_.tensor(input).producer == kNoOp) continue;
-        need(input, frame);
-        if (!sets_.is_kept[index(input)]) reads.push_back(holder);
+        if (holder == frame || graph_.tensor(input).producer == kNoOp) {
+          is_read_[index(input)] = true;
+        } else {
+          need(input, frame);
+        }
       }
     }
-    std::sort(reads.begin(), reads.end());
-    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+  }
+
+  // Rule 18: a region's inputs are what its recompute or Backwards read from outside; where a
+  // dropped region makes one, that region is recomputed first.
+  void collect_read_frames() {
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (!graph_.ops[i].has_backward) continue;
+      for (const TensorId tensor : graph_.ops[i].saved) {
+        add_read_frames(tensor, tree_.frame_of_op[i]);
+      }
+    }
+    for (std::size_t frame = 1; frame < tree_.frames.size(); ++frame) {
+      for (const OpId id : sets_.ops_of_frame[frame]) {
+        for (const TensorId input : graph_.op(id).inputs) {
+          add_read_frames(input, static_cast<std::int32_t>(frame));
+        }
+      }
+    }
+    for (std::vector<std::int32_t>& frames : sets_.reads_frames) {
+      std::sort(frames.begin(), frames.end());
+      frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+    }
+  }
+
+  void add_read_frames(TensorId tensor, std::int32_t reader_frame) {
+    if (sets_.is_kept[index(tensor)] || graph_.tensor(tensor).producer == kNoOp) return;
+    const std::int32_t holder = common_frame(tree_, frame_of_producer(tensor), reader_frame);
+    if (holder == 0) return;
+    for (std::int32_t frame = reader_frame; frame != holder;
+         frame = tree_.frames[static_cast<std::size_t>(frame)].parent) {
+      sets_.reads_frames[static_cast<std::size_t>(frame)].push_back(holder);
+    }
   }
 
   void check_keep_lists() {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "graph/data_type.h"
+
+// How a model is trained, as far as it decides bytes and FLOPs.
+
+namespace cairn {
+
+struct Recipe {
+  // Parameters, activations and gradients are all of this type ("pure" precision).
+  DataType precision = DataType::kBFloat16;
+  std::string optimizer = "adamw";
+  // An implementation the family names (eager, sdpa, flash); "" is the family's default.
+  std::string attention = {};
+};
+
+}  // namespace cairn

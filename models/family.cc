@@ -1,0 +1,253 @@
+#include "models/family.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/error.h"
+#include "models/family_ops.h"
+#include "models/fields.h"
+
+namespace cairn {
+namespace {
+
+struct DimSection {
+  std::string_view key = {};
+  DimType type = DimType::kSize;
+};
+
+constexpr std::array<DimSection, 4> kDimSections = {{{"dims", DimType::kSize},
+                                                     {"flags", DimType::kFlag},
+                                                     {"rates", DimType::kRate},
+                                                     {"texts", DimType::kText}}};
+
+// "hidden: hidden_size" (a key that must be there), or "[key, other_key, default expression]".
+FamilyDim parse_dim(const Document& document, const Entry& entry, DimType type) {
+  FamilyDim dim{.name = entry.key, .type = type};
+  const std::string what = fmt::format("dim '{}'", entry.key);
+  if (entry.value.kind != NodeKind::kSequence) {
+    dim.config_keys = {to_text(document, entry.value, what)};
+    return dim;
+  }
+  const std::vector<Node>& items = entry.value.items;
+  if (items.size() < 2) {
+    fail_at(document, entry.value.position,
+            what + ": expected [config key, ..., default], found fewer than two items");
+  }
+  for (std::size_t i = 0; i + 1 < items.size(); ++i) {
+    dim.config_keys.push_back(to_text(document, items[i], what));
+  }
+  dim.default_value = parse_placed_expression(document, items.back(), what);
+  return dim;
+}
+
+void parse_dims(const Document& document, Fields& fields, Family& family) {
+  for (const DimSection& section : kDimSections) {
+    const Node* node = fields.find(section.key);
+    if (node == nullptr) continue;
+    const Fields dims(document, *node, std::string(section.key));
+    for (const Entry& entry : node->entries) {
+      const bool repeated = entry.key == "batch" || entry.key == "tokens" ||
+                            std::any_of(family.dims.begin(), family.dims.end(),
+                                        [&](const FamilyDim& dim) { return dim.name == entry.key; });
+      if (repeated) {
+        fail_at(document, entry.key_position,
+                fmt::format("dim '{}': the name is used twice", entry.key));
+      }
+      family.dims.push_back(parse_dim(document, entry, section.type));
+    }
+  }
+}
+
+void parse_requirements(const Document& document, Fields& fields, Family& family) {
+  const Node* node = fields.find("require");
+  if (node == nullptr) return;
+  for (const Node& item : to_list(document, *node, fields.what_of("require"))) {
+    Fields requirement(document, item, "a requirement");
+    family.requirements.push_back(
+        {.condition = parse_placed_expression(document, requirement.require("that"),
+                                              requirement.what_of("that")),
+         .otherwise = requirement.text("else")});
+    requirement.refuse_unknown();
+  }
+}
+
+void parse_notes(const Document& document, Fields& fields, Family& family) {
+  const Node* node = fields.find("notes");
+  if (node == nullptr) return;
+  for (const Node& item : to_list(document, *node, fields.what_of("notes"))) {
+    Fields note(document, item, "a note");
+    family.notes.push_back(
+        {.condition = parse_placed_expression(document, note.require("when"), note.what_of("when")),
+         .text = note.text("say")});
+    note.refuse_unknown();
+  }
+}
+
+void parse_inputs(const Document& document, Fields& fields, Family& family) {
+  const Node& node = fields.require("inputs");
+  const Fields inputs(document, node, "inputs");
+  for (const Entry& entry : node.entries) {
+    Fields input(document, entry.value, fmt::format("input '{}'", entry.key));
+    FamilyInput parsed{.name = entry.key, .data_type = input.text("dtype")};
+    if (parsed.data_type != "activation" && !find_data_type(parsed.data_type)) {
+      input.fail_at_key("dtype", "expected a type's name or 'activation', found '" +
+                                     parsed.data_type + "'");
+    }
+    for (const Node& extent : input.list("shape")) {
+      parsed.shape.push_back(parse_placed_expression(document, extent, input.what_of("shape")));
+    }
+    input.refuse_unknown();
+    family.inputs.push_back(std::move(parsed));
+  }
+}
+
+// "rms_norm: rms_norm_hf", or "attention: {default: sdpa, flash: kernel, sdpa: a_layer_file}".
+void parse_implementations(const Document& document, Fields& fields, Family& family) {
+  const Node* node = fields.find("implementations");
+  if (node == nullptr) return;
+  const Fields implementations(document, *node, "implementations");
+  for (const Entry& entry : node->entries) {
+    const std::string what = fmt::format("implementation of '{}'", entry.key);
+    if (find_op_kind(entry.key) == nullptr) {
+      fail_at(document, entry.key_position,
+              fmt::format("{}: unknown op kind{}", what, did_you_mean(entry.key, op_kind_names())));
+    }
+    Implementation& implementation = family.implementations[entry.key];
+    if (entry.value.kind != NodeKind::kMapping) {
+      const std::string layer = to_text(document, entry.value, what);
+      implementation = {.default_choice = layer, .layer_of_choice = {{layer, layer}}};
+      continue;
+    }
+    for (const Entry& choice : entry.value.entries) {
+      const std::string value = to_text(document, choice.value, what);
+      if (choice.key == "default") {
+        implementation.default_choice = value;
+      } else {
+        implementation.layer_of_choice[choice.key] = value == "kernel" ? "" : value;
+      }
+    }
+    if (!implementation.layer_of_choice.contains(implementation.default_choice)) {
+      fail_at(document, entry.value.position,
+              fmt::format("{}: its default '{}' is not among its choices", what,
+                          implementation.default_choice));
+    }
+  }
+}
+
+FamilyItem parse_block(const Document& document, const Node& item) {
+  Fields fields(document, item, "a repeated block");
+  FamilyItem block{.position = item.position};
+  block.count =
+      parse_placed_expression(document, fields.require("repeat"), fields.what_of("repeat"));
+  block.block_name = fields.optional_text("name").value_or("layers");
+  block.module = fields.optional_text("module").value_or("");
+  const Node& carry = fields.require("carry");
+  if (carry.kind != NodeKind::kMapping || carry.entries.size() != 1) {
+    fail_at(document, carry.position, "a repeated block: expected 'carry: {x: first}', found " +
+                                          describe(carry));
+  }
+  block.carry_name = carry.entries[0].key;
+  block.carry_from =
+      to_text(document, carry.entries[0].value, fields.what_of("carry"));
+  for (const Node& op : fields.list("ops")) {
+    block.block_ops.push_back(parse_family_op(document, op));
+  }
+  fields.refuse_unknown();
+  if (block.block_ops.empty()) fail_at(document, item.position, "a repeated block has no ops");
+  return block;
+}
+
+void parse_items(const Document& document, Fields& fields, Family& family) {
+  std::vector<std::string> known;
+  for (const FamilyInput& input : family.inputs) known.push_back(input.name);
+  for (const Node& item : fields.list("ops")) {
+    const bool is_block = item.kind == NodeKind::kMapping && !item.entries.empty() &&
+                          item.entries[0].key == "repeat";
+    if (!is_block) {
+      family.items.push_back({.op = parse_family_op(document, item)});
+      check_op_names(document, {family.items.back().op}, known);
+      continue;
+    }
+    FamilyItem block = parse_block(document, item);
+    if (std::find(known.begin(), known.end(), block.carry_from) == known.end()) {
+      fail_at(document, item.position,
+              fmt::format("a repeated block: it carries '{}', which nothing makes{}",
+                          block.carry_from, did_you_mean(block.carry_from, known)));
+    }
+    std::vector<std::string> inside = known;
+    inside.push_back(block.carry_name);
+    check_op_names(document, block.block_ops, inside);
+    const bool hands_on =
+        std::any_of(block.block_ops.begin(), block.block_ops.end(),
+                    [&](const FamilyOp& op) { return op.name == block.carry_name; });
+    if (!hands_on) {
+      fail_at(document, item.position,
+              fmt::format("a repeated block: no op of it makes '{}' for the next",
+                          block.carry_name));
+    }
+    known.push_back(block.carry_name);
+    family.items.push_back(std::move(block));
+  }
+  if (family.items.empty()) fields.fail_at_key("ops", "expected ops, found none");
+  if (!family.items.back().block_ops.empty()) {
+    fields.fail_at_key("ops", "the last op must make the loss; found a repeated block");
+  }
+}
+
+}  // namespace
+
+Family parse_family(Document document) {
+  Family family;
+  family.document = std::make_shared<const Document>(std::move(document));
+  const Document& source = *family.document;
+  Fields fields(source, source.root, "a family");
+  family.name = fields.text("family");
+  family.title = fields.optional_text("title").value_or(family.name);
+  family.model_types = fields.optional_names("model_types");
+  parse_dims(source, fields, family);
+  parse_requirements(source, fields, family);
+  parse_notes(source, fields, family);
+  family.token_limit_dim = fields.optional_text("token_limit").value_or("");
+  const bool limit_known =
+      family.token_limit_dim.empty() ||
+      std::any_of(family.dims.begin(), family.dims.end(), [&](const FamilyDim& dim) {
+        return dim.name == family.token_limit_dim && dim.type == DimType::kSize;
+      });
+  if (!limit_known) {
+    fields.fail_at_key("token_limit", "there is no dim '" + family.token_limit_dim + "'");
+  }
+  parse_inputs(source, fields, family);
+  parse_implementations(source, fields, family);
+  parse_items(source, fields, family);
+  fields.refuse_unknown();
+  return family;
+}
+
+Layer parse_layer(Document document) {
+  Layer layer;
+  layer.document = std::make_shared<const Document>(std::move(document));
+  const Document& source = *layer.document;
+  Fields fields(source, source.root, "a layer");
+  layer.name = fields.text("layer");
+  layer.of_kind = fields.text("of");
+  if (find_op_kind(layer.of_kind) == nullptr) {
+    fields.fail_at_key("of", fmt::format("unknown op kind '{}'{}", layer.of_kind,
+                                         did_you_mean(layer.of_kind, op_kind_names())));
+  }
+  layer.inputs = fields.names("inputs");
+  std::vector<std::string> known = layer.inputs;
+  for (const Node& op : fields.list("ops")) layer.ops.push_back(parse_family_op(source, op));
+  if (layer.ops.empty()) fields.fail_at_key("ops", "expected ops, found none");
+  check_op_names(source, layer.ops, known);
+  fields.refuse_unknown();
+  return layer;
+}
+
+std::vector<std::string> family_model_types(const Document& document) {
+  Fields fields(document, document.root, "a family");
+  return fields.optional_names("model_types");
+}
+
+}  // namespace cairn

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ops/op_kind.h"
+#include "models/document.h"
+#include "models/expression.h"
+
+// A family file, parsed: a symbolic model with named dims. docs/formats.md describes the format.
+// A layer file (models/layers/) spells out one op kind in smaller ops, the way one library runs it.
+
+namespace cairn {
+
+// An expression and where it stands, for errors that turn up when it is evaluated.
+struct PlacedExpression {
+  Expression expression = {};
+  const Node* node = nullptr;  // in the Document it was read from
+};
+
+enum class DimType { kSize, kFlag, kRate, kText };
+
+// A dim, and the config.json keys that give it.
+struct FamilyDim {
+  std::string name = {};
+  DimType type = DimType::kSize;
+  std::vector<std::string> config_keys = {};
+  std::optional<PlacedExpression> default_value = {};  // without one, the key must be there
+};
+
+// A condition on dims that must hold, and what to say where it does not.
+struct FamilyRequirement {
+  PlacedExpression condition = {};
+  std::string otherwise = {};
+};
+
+// What the user should know where a condition on dims holds.
+struct FamilyNote {
+  PlacedExpression condition = {};
+  std::string text = {};
+};
+
+struct FamilyInput {
+  std::string name = {};
+  std::string data_type = {};  // a type's name, or "activation"
+  std::vector<PlacedExpression> shape = {};
+};
+
+// Shares another op's parameter: {weight: embed, if: tied}.
+struct SharedWeight {
+  std::string op_name = {};
+  std::optional<PlacedExpression> condition = {};
+};
+
+struct FamilyOp {
+  std::string name = {};
+  Position position = {};
+  const OpKindInfo* kind = nullptr;
+  std::vector<std::string> inputs = {};
+  std::vector<std::string> output_names = {};  // of an op with several outputs
+  std::vector<std::pair<AttributeKey, PlacedExpression>> attributes = {};
+  std::string data_type = {};                  // "", a type's name, or "activation"
+  std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
+  std::optional<SharedWeight> shared_weight = {};
+  std::string module = {};
+  bool is_logits = false;
+};
+
+// One op, or a block of them repeated `count` times.
+struct FamilyItem {
+  FamilyOp op = {};  // when `block_ops` is empty
+  std::vector<FamilyOp> block_ops = {};
+  std::string block_name = {};  // "layers": the ops are layers.0.q, layers.1.q, ...
+  PlacedExpression count = {};
+  std::string carry_name = {};  // what each block hands to the next
+  std::string carry_from = {};  // what the first block gets
+  std::string module = {};
+  Position position = {};
+};
+
+// How one op kind is run: by its own kernel, or spelled out by a layer file.
+struct Implementation {
+  std::string default_choice = {};
+  std::map<std::string, std::string> layer_of_choice = {};  // "" is the kind's own kernel
+};
+
+struct Family {
+  std::string name = {};
+  std::string title = {};
+  std::vector<std::string> model_types = {};
+  std::vector<FamilyDim> dims = {};
+  std::vector<FamilyRequirement> requirements = {};
+  std::vector<FamilyNote> notes = {};
+  std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
+  std::vector<FamilyInput> inputs = {};
+  std::map<std::string, Implementation> implementations = {};  // by op kind
+  std::vector<FamilyItem> items = {};
+  std::shared_ptr<const Document> document = {};  // what every Node above points into
+};
+
+struct Layer {
+  std::string name = {};
+  std::string of_kind = {};
+  std::vector<std::string> inputs = {};
+  std::vector<FamilyOp> ops = {};
+  std::shared_ptr<const Document> document = {};
+};
+
+// Throw InputError with the position in the file.
+Family parse_family(Document document);
+Layer parse_layer(Document document);
+
+// The `model_types` of a family file without reading the rest of it strictly.
+std::vector<std::string> family_model_types(const Document& document);
+
+}  // namespace cairn

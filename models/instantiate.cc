@@ -1,0 +1,346 @@
+#include "models/instantiate.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "graph/error.h"
+#include "graph/graph_builder.h"
+#include "models/optimizer.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t kMostBlocks = 100'000;
+constexpr std::size_t kMostOps = 250'000;
+
+// Names in scope and the tensors they stand for; an inner table hides the outer.
+struct TensorNames {
+  const TensorNames* outer = nullptr;
+  std::map<std::string, TensorId, std::less<>> tensors = {};
+
+  TensorId find(std::string_view name) const {
+    for (const TensorNames* table = this; table != nullptr; table = table->outer) {
+      const auto found = table->tensors.find(name);
+      if (found != table->tensors.end()) return found->second;
+    }
+    return kNoTensor;
+  }
+};
+
+// Where an op is being placed.
+struct Place {
+  std::string name_prefix = {};  // "layers.3."
+  std::string module = {};       // "model.layers.3"
+  std::int32_t block = -1;
+};
+
+std::string joined_module(const std::string& outer, const std::string& inner) {
+  if (outer.empty() || inner.empty()) return outer + inner;
+  return outer + "." + inner;
+}
+
+// Runs `evaluate_it`, and points errors of the expression at its place in the file.
+template <typename Result>
+Result placed(const Document& document, const PlacedExpression& placed_expression,
+              const Scope& scope, Result (*evaluate_it)(const Expression&, const Scope&)) {
+  try {
+    return evaluate_it(placed_expression.expression, scope);
+  } catch (const ExpressionError& error) {
+    fail_at(document, position_within(document, *placed_expression.node, error.offset()),
+            error.what());
+  }
+}
+
+Value evaluated(const Document& document, const PlacedExpression& expression, const Scope& scope) {
+  return placed(document, expression, scope, evaluate);
+}
+
+bool holds(const Document& document, const PlacedExpression& expression, const Scope& scope) {
+  return placed(document, expression, scope, evaluate_condition);
+}
+
+std::int64_t integer(const Document& document, const PlacedExpression& expression,
+                     const Scope& scope) {
+  return placed(document, expression, scope, evaluate_integer);
+}
+
+class Instantiation {
+ public:
+  explicit Instantiation(const InstantiateRequest& request)
+      : request_(request),
+        builder_(request.model_name, request.recipe.precision,
+                 optimizer_state_count(request.recipe.optimizer)) {}
+
+  Graph run() {
+    check_requirements();
+    TensorNames names;
+    add_inputs(names);
+    for (const FamilyItem& item : request_.family.items) {
+      if (item.block_ops.empty()) {
+        add_family_op(item.op, request_.dims, names, {});
+      } else {
+        add_blocks(item, names);
+      }
+    }
+    const TensorId loss = names.find(request_.family.items.back().op.name);
+    return builder_.build(loss);
+  }
+
+ private:
+  const Document& document() const { return *request_.family.document; }
+
+  void check_requirements() const {
+    for (const FamilyRequirement& requirement : request_.family.requirements) {
+      if (holds(document(), requirement.condition, request_.dims)) continue;
+      std::string values;
+      for (const std::string& name : requirement.condition.expression.names) {
+        const Value* value = find_value(request_.dims, name);
+        if (value != nullptr) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name,
+                                                    spell(*value));
+      }
+      throw InputError(fmt::format("{}: {} ({})", request_.model_name, requirement.otherwise,
+                                   values));
+    }
+  }
+
+  DataType data_type(const std::string& name) const {
+    return name == "activation" ? request_.recipe.precision : *find_data_type(name);
+  }
+
+  void add_inputs(TensorNames& names) {
+    for (const FamilyInput& input : request_.family.inputs) {
+      Shape shape;
+      for (const PlacedExpression& extent : input.shape) {
+        shape.push_back(integer(document(), extent, request_.dims));
+      }
+      names.tensors[input.name] =
+          builder_.add_input(input.name, data_type(input.data_type), std::move(shape), false);
+    }
+  }
+
+  void add_blocks(const FamilyItem& item, TensorNames& names) {
+    const std::int64_t count = integer(document(), item.count, request_.dims);
+    if (count < 1 || count > kMostBlocks) {
+      throw InputError(fmt::format("{}: {} = {}: expected 1 to {} repeated blocks",
+                                   request_.model_name, item.count.expression.text, count,
+                                   kMostBlocks));
+    }
+    TensorId carried = names.find(item.carry_from);
+    for (std::int64_t i = 0; i < count; ++i) {
+      TensorNames inside{.outer = &names, .tensors = {{item.carry_name, carried}}};
+      const Scope scope{.parent = &request_.dims, .values = {{"block", integer_value(i)}}};
+      const Place place{
+          .name_prefix = fmt::format("{}.{}.", item.block_name, i),
+          .module = item.module.empty() ? "" : fmt::format("{}.{}", item.module, i),
+          .block = next_block_++};
+      for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place);
+      carried = inside.find(item.carry_name);
+    }
+    names.tensors[item.carry_name] = carried;
+  }
+
+  OpAttributes attributes_of(const Document& source, const FamilyOp& op, const Scope& scope) const {
+    OpAttributes attributes;
+    if (!op.data_type.empty()) attributes.data_type = data_type(op.data_type);
+    for (const auto& [key, placed] : op.attributes) {
+      switch (key) {
+        case AttributeKey::kWidth: attributes.width = positive(source, placed, scope); break;
+        case AttributeKey::kRows: attributes.rows = positive(source, placed, scope); break;
+        case AttributeKey::kHeads: attributes.heads = positive(source, placed, scope); break;
+        case AttributeKey::kKvHeads: attributes.kv_heads = positive(source, placed, scope); break;
+        case AttributeKey::kParts: attributes.parts = positive(source, placed, scope); break;
+        case AttributeKey::kPart: attributes.part = integer(source, placed, scope); break;
+        case AttributeKey::kBias: attributes.bias = holds(source, placed, scope); break;
+        case AttributeKey::kCausal: attributes.causal = holds(source, placed, scope); break;
+        case AttributeKey::kProbability:
+          attributes.probability = probability(source, placed, scope);
+          break;
+        case AttributeKey::kDataType: break;
+      }
+    }
+    return attributes;
+  }
+
+  static std::int64_t positive(const Document& source, const PlacedExpression& placed,
+                               const Scope& scope) {
+    const std::int64_t value = integer(source, placed, scope);
+    if (value >= 1) return value;
+    fail_at(source, placed.node->position,
+            fmt::format("'{}' is {}; it must be positive", placed.expression.text, value));
+  }
+
+  static double probability(const Document& source, const PlacedExpression& placed,
+                            const Scope& scope) {
+    const Value value = evaluated(source, placed, scope);
+    const double number = value.kind == ValueKind::kInteger ? static_cast<double>(value.integer)
+                                                            : value.number;
+    if (value.kind != ValueKind::kText && number >= 0.0 && number < 1.0) return number;
+    fail_at(source, placed.node->position,
+            fmt::format("'{}' is {}; expected a probability in [0, 1)", placed.expression.text,
+                        spell(value)));
+  }
+
+  // Ops that PyTorch leaves out: they hand their input on.
+  bool is_identity(const FamilyOp& op, const OpAttributes& attributes, TensorId input) const {
+    if (op.kind->name == "dropout") return attributes.probability == 0.0;
+    if (op.kind->name == "cast") return builder_.tensor(input).data_type == *attributes.data_type;
+    if (op.kind->name == "repeat_kv") return attributes.heads == attributes.kv_heads;
+    return false;
+  }
+
+  // The layer file that spells this op out, or nullptr for the kind's own kernel.
+  const Layer* layer_for(const FamilyOp& op) const {
+    const auto found = request_.family.implementations.find(std::string(op.kind->name));
+    if (found == request_.family.implementations.end()) return nullptr;
+    const std::string choice = op.kind->name == "attention"
+                                   ? attention_choice(request_.family, request_.recipe)
+                                   : found->second.default_choice;
+    const std::string& layer = found->second.layer_of_choice.at(choice);
+    return layer.empty() ? nullptr : &request_.layers.at(layer);
+  }
+
+  void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
+                     const Place& place) {
+    if (const Layer* layer = layer_for(op)) {
+      if (!passes_through(document(), op, scope, names)) {
+        add_layer(*layer, op, scope, names, place);
+      }
+      return;
+    }
+    add_plain_op(document(), op, op.name, scope, names, place);
+  }
+
+  // Where an op's condition is false its name stands for its first input.
+  bool passes_through(const Document& source, const FamilyOp& op, const Scope& scope,
+                      TensorNames& names) const {
+    if (!op.condition || holds(source, *op.condition, scope)) return false;
+    names.tensors[op.name] = names.find(op.inputs[0]);
+    return true;
+  }
+
+  // Spells an op out in the ops of a layer file; the last of them takes the op's own name.
+  void add_layer(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
+                 const Place& place) {
+    if (layer.inputs.size() != op.inputs.size()) {
+      fail_at(document(), op.position,
+              fmt::format("op '{}': layer '{}' takes {} inputs, found {}", op.name, layer.name,
+                          layer.inputs.size(), op.inputs.size()));
+    }
+    TensorNames inside;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      inside.tensors[layer.inputs[i]] = names.find(op.inputs[i]);
+    }
+    Scope attributes;
+    for (const AttributeKey key : op.kind->attributes) {
+      attributes.values[std::string(attribute_name(key))] = integer_value(0);
+    }
+    for (const auto& [key, placed] : op.attributes) {
+      attributes.values[std::string(attribute_name(key))] =
+          evaluated(document(), placed, scope);
+    }
+    Place within = place;
+    within.name_prefix += op.name + ".";
+    within.module = joined_module(place.module, op.module);
+    for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
+      add_plain_op(*layer.document, layer.ops[i], layer.ops[i].name, attributes, inside, within);
+    }
+    within.name_prefix = place.name_prefix;
+    const FamilyOp& last = layer.ops.back();
+    add_plain_op(*layer.document, last, op.name, attributes, inside, within);
+    names.tensors[op.name] = inside.find(last.name);
+    if (op.is_logits) builder_.mark_logits(names.find(op.name));
+  }
+
+  void add_plain_op(const Document& source, const FamilyOp& op, const std::string& name,
+                    const Scope& scope, TensorNames& names, const Place& place) {
+    if (passes_through(source, op, scope, names)) return;
+    OpRequest request{.name = place.name_prefix + name,
+                      .kind = op.kind,
+                      .attributes = attributes_of(source, op, scope),
+                      .module = joined_module(place.module, op.module),
+                      .block = place.block};
+    for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
+    if (is_identity(op, request.attributes, request.inputs[0])) {
+      names.tensors[op.name] = request.inputs[0];
+      return;
+    }
+    if (++op_count_ > kMostOps) {
+      throw InputError(fmt::format("{}: more than {} ops", request_.model_name, kMostOps));
+    }
+    share_weight(source, op, scope, place, request);
+    const std::vector<TensorId> outputs = add_op(source, op, request);
+    if (op.is_logits) builder_.mark_logits(outputs[0]);
+    if (op.output_names.empty()) {
+      names.tensors[op.name] = outputs[0];
+      return;
+    }
+    if (op.output_names.size() != outputs.size()) {
+      fail_at(source, op.position, fmt::format("op '{}': it makes {} tensors, 'out' names {}",
+                                               op.name, outputs.size(), op.output_names.size()));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      names.tensors[op.output_names[i]] = outputs[i];
+    }
+  }
+
+  void share_weight(const Document& source, const FamilyOp& op, const Scope& scope,
+                    const Place& place, OpRequest& request) const {
+    if (!op.shared_weight) return;
+    const SharedWeight& shared = *op.shared_weight;
+    if (shared.condition && !holds(source, *shared.condition, scope)) return;
+    TensorId weight = builder_.find(place.name_prefix + shared.op_name + ".weight");
+    if (weight == kNoTensor) weight = builder_.find(shared.op_name + ".weight");
+    if (weight == kNoTensor) {
+      fail_at(source, op.position, fmt::format("op '{}': no op '{}' before it has a weight to share",
+                                               op.name, shared.op_name));
+    }
+    request.shared_parameters.emplace_back("weight", weight);
+  }
+
+  std::vector<TensorId> add_op(const Document& source, const FamilyOp& op,
+                               const OpRequest& request) {
+    try {
+      return builder_.add_op(request);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}\n  at {}:{}:{}", request_.model_name, error.what(),
+                                   source.file_name, op.position.line, op.position.column));
+    }
+  }
+
+  const InstantiateRequest& request_;
+  GraphBuilder builder_;
+  std::int32_t next_block_ = 0;
+  std::size_t op_count_ = 0;
+};
+
+}  // namespace
+
+std::string attention_choice(const Family& family, const Recipe& recipe) {
+  const auto found = family.implementations.find("attention");
+  std::vector<std::string> choices;
+  if (found != family.implementations.end()) {
+    for (const auto& [choice, layer] : found->second.layer_of_choice) choices.push_back(choice);
+    if (recipe.attention.empty()) return found->second.default_choice;
+    if (found->second.layer_of_choice.contains(recipe.attention)) return recipe.attention;
+  }
+  if (recipe.attention.empty()) return {};
+  if (choices.empty()) {
+    throw InputError(fmt::format("family '{}' has no choice of attention", family.name));
+  }
+  throw InputError(fmt::format("unknown attention '{}' for family '{}': expected one of {}{}",
+                               recipe.attention, family.name, join_names(choices),
+                               did_you_mean(recipe.attention, choices)));
+}
+
+std::vector<std::string> family_notes(const Family& family, const Scope& dims) {
+  std::vector<std::string> notes;
+  for (const FamilyNote& note : family.notes) {
+    if (holds(*family.document, note.condition, dims)) notes.push_back(note.text);
+  }
+  return notes;
+}
+
+Graph instantiate(const InstantiateRequest& request) { return Instantiation(request).run(); }
+
+}  // namespace cairn

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "graph/graph.h"
+#include "graph/recipe.h"
+#include "models/family.h"
+
+// The first passes: a family with numbers for its dims becomes a concrete Graph, each op as the
+// chosen implementation runs it.
+
+namespace cairn {
+
+struct InstantiateRequest {
+  const Family& family;
+  const std::map<std::string, Layer>& layers;  // by name; every layer the family mentions
+  const Scope& dims;                           // values of the family's dims, batch, tokens
+  Recipe recipe = {};
+  std::string model_name = {};
+};
+
+// The family's notes whose condition holds.
+std::vector<std::string> family_notes(const Family& family, const Scope& dims);
+
+// The implementation of attention that the recipe takes; "" where the family has no choice.
+// Throws InputError when the family does not have the one that was asked for.
+std::string attention_choice(const Family& family, const Recipe& recipe);
+
+// Throws InputError for dims that make no sense: an overflow, a width that does not divide.
+Graph instantiate(const InstantiateRequest& request);
+
+}  // namespace cairn

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/recipe.h"
+#include "models/expression.h"
+
+// From what the user typed to a concrete Graph: finds the model, reads it, applies the dims that
+// the command line sets, and runs the passes.
+
+namespace cairn {
+
+struct ModelRequest {
+  // A catalogue name (llama-3.1-8b), a path (config.json or its folder, a model file, a plain
+  // graph), or org/name in the local Hugging Face cache.
+  std::string model = {};
+  std::int64_t batch = 1;
+  std::optional<std::int64_t> tokens = {};  // default: the smaller of 2048 and the model's limit
+  std::optional<std::int64_t> vocab = {};
+  std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
+  std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
+  std::string optimizer = "adamw";
+  std::string attention = {};
+  std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
+};
+
+struct LoadedModel {
+  Graph graph = {};
+  std::string name = {};    // as reports print it: "llama-3.1-8b"
+  std::string family = {};  // "" for a plain graph
+  std::vector<std::pair<std::string, Value>> dims = {};  // in the family's order, then batch, tokens
+  std::string attention = {};  // the implementation taken; "" where the family has none
+  Recipe recipe = {};
+  std::vector<std::string> notes = {};  // what the reader wants the user to know, one line each
+};
+
+// Throws InputError.
+LoadedModel load_model(const ModelRequest& request);
+
+// One line of `cairn models`.
+struct CatalogueEntry {
+  std::string name = {};
+  std::string family = {};
+  std::string source = {};  // "meta-llama/Llama-3.1-8B"
+  std::int64_t parameter_count = 0;
+};
+
+// Every catalogue model whose name or source contains `part` (ignoring case), by name.
+std::vector<CatalogueEntry> list_catalogue(const std::string& part,
+                                           const std::vector<std::filesystem::path>& folders);
+
+}  // namespace cairn
