@@ -47,7 +47,7 @@ std::int64_t element_count(const Shape& shape, const std::string& what) {
       throw InputError("tensor '" + what + "': a dim is " + std::to_string(extent) +
                        "; every dim must be positive");
     }
-    count = checked_multiply(count, extent, "tensor '" + what + "': its number of elements");
+    count = checked_multiply(count, extent, "tensor '{}': its number of elements", what);
   }
   return count;
 }

@@ -17,7 +17,7 @@ void default_moved_bytes(const Graph& graph, Op& op) {
   std::int64_t read = 0;
   std::int64_t gradients = 0;
   const auto add = [&op](std::int64_t& sum, std::int64_t bytes) {
-    sum = checked_add(sum, bytes, "op '" + op.name + "': bytes it moves");
+    sum = checked_add(sum, bytes, "op '{}': bytes it moves", op.name);
   };
   for (const TensorId id : op.inputs) {
     add(read, graph.tensor(id).bytes);
@@ -77,7 +77,7 @@ GraphBuilder::GraphBuilder(std::string name, DataType parameter_type,
 std::int64_t GraphBuilder::optimizer_bytes(const std::string& name, std::int64_t bytes,
                                            bool trainable) const {
   if (!trainable) return 0;
-  return checked_multiply(bytes, optimizer_states_, "parameter '" + name + "': optimizer states");
+  return checked_multiply(bytes, optimizer_states_, "parameter '{}': optimizer states", name);
 }
 
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
@@ -100,7 +100,7 @@ namespace {
 
 std::int64_t shape_bytes(const std::string& name, DataType type, const Shape& shape) {
   return checked_multiply(element_count(shape, name), bytes_per_element(type),
-                          "tensor '" + name + "': its bytes");
+                          "tensor '{}': its bytes", name);
 }
 
 }  // namespace

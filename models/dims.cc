@@ -68,7 +68,7 @@ std::int64_t parse_size(const DimOverride& given) {
     throw InputError(fmt::format("{}: expected a positive integer (248k is 248000), found '{}'",
                                  given.option, given.value));
   }
-  return checked_multiply(size, scale, given.option);
+  return checked_multiply(size, scale, "{}", given.option);
 }
 
 Value parse_override(const FamilyDim& dim, const DimOverride& given) {

@@ -69,10 +69,10 @@ OpDerivation derive_attention(const OpContext& op) {
   }
   const std::int64_t rows = product(op, {dims.batch, dims.heads, round_up(dims.tokens, 128)});
   result.backward_workspace_bytes = checked_add(
-      product(op, {4, rows, round_up(dims.head_dim, 32)}), product(op, {4, rows}), op.name);
+      product(op, {4, rows, round_up(dims.head_dim, 32)}), product(op, {4, rows}), "op '{}'", op.name);
   if (kv_heads < dims.heads) {
     result.backward_workspace_bytes = checked_add(result.backward_workspace_bytes,
-                                                  product(op, {2, q.bytes}), op.name);
+                                                  product(op, {2, q.bytes}), "op '{}'", op.name);
   }
   const std::int64_t product_flops =
       product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});

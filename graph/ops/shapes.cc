@@ -23,7 +23,7 @@ Shape with_last_dim(Shape shape, std::int64_t extent) {
 std::int64_t product(const OpContext& op, std::initializer_list<std::int64_t> factors) {
   std::int64_t result = 1;
   for (const std::int64_t factor : factors) {
-    result = checked_multiply(result, factor, "op '" + op.name + "'");
+    result = checked_multiply(result, factor, "op '{}'", op.name);
   }
   return result;
 }
