@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/plan.h"
+
+// Every planning algorithm, one .cc each. A plan says where to drop and recompute; what that costs
+// is the simulator's to say.
+
+namespace cairn {
+
+enum class Algorithm {
+  kNone,        // keep everything
+  kEveryLayer,  // one region a layer: what trainers' "gradient checkpointing" does
+  kUniform,     // one region for each `layers_per_region` layers
+  kSqrt,        // regions of about sqrt(n) of n layers (Chen et al. 2016)
+};
+
+struct Strategy {
+  Algorithm algorithm = Algorithm::kNone;
+  std::int64_t layers_per_region = 0;  // kUniform only
+};
+
+// "none", "every-layer", "uniform:4", "sqrt". Throws InputError, offering the nearest name.
+Strategy parse_strategy(std::string_view text);
+std::string strategy_name(const Strategy& strategy);
+std::vector<std::string> strategy_names();  // for help and messages
+
+Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent);
+
+// The layers of a graph as half-open ranges of its order: its repeated blocks where it has them,
+// else what lies between articulation points of the tensors that carry gradients.
+std::vector<std::pair<std::int32_t, std::int32_t>> layer_ranges(const Graph& graph);
+
+// One region for each `layers_per_region` layers. A region that would end the whole order is left
+// out: its layers cost a forward more there and save nothing.
+Plan plan_uniform(const Graph& graph, std::int64_t layers_per_region, Extent extent);
+
+// Regions of ceil(sqrt(n)) layers.
+Plan plan_sqrt(const Graph& graph, Extent extent);
+
+}  // namespace cairn
