@@ -165,7 +165,7 @@ std::int64_t workspace_bytes(const std::string& compute, bool is_cdna,
 
 std::string read_id(const Document& document, const Node& node) {
   Fields fields(document, node, "GPU");
-  const std::string id = fields.text("id");
+  std::string id = fields.text("id");
   const bool is_letter = !id.empty() && ((id[0] >= 'a' && id[0] <= 'z') ||
                                          (id[0] >= 'A' && id[0] <= 'Z'));
   if (!is_letter) {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <limits>
 #include <optional>
+#include <ranges>
 
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -119,8 +119,8 @@ std::int64_t parse_bytes(const std::string& text, const std::string& what) {
   // 0.d1d2d3 of a unit is (d1 + (d2 + d3 / 10) / 10) / 10 units, and rounding down at each step
   // rounds the whole down once.
   std::int64_t part = 0;
-  for (auto digit = parts->fraction.rbegin(); digit != parts->fraction.rend(); ++digit) {
-    part = ((*digit - '0') * unit + part) / 10;
+  for (const char digit : parts->fraction | std::views::reverse) {
+    part = ((digit - '0') * unit + part) / 10;
   }
   const std::int64_t bytes = whole * unit + part;
   if (bytes == 0) refuse(what, "a size above zero", text);
