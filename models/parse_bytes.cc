@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
-#include <ranges>
 
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -119,8 +118,8 @@ std::int64_t parse_bytes(const std::string& text, const std::string& what) {
   // 0.d1d2d3 of a unit is (d1 + (d2 + d3 / 10) / 10) / 10 units, and rounding down at each step
   // rounds the whole down once.
   std::int64_t part = 0;
-  for (const char digit : parts->fraction | std::views::reverse) {
-    part = ((digit - '0') * unit + part) / 10;
+  for (std::size_t i = parts->fraction.size(); i-- > 0;) {
+    part = ((parts->fraction[i] - '0') * unit + part) / 10;
   }
   const std::int64_t bytes = whole * unit + part;
   if (bytes == 0) refuse(what, "a size above zero", text);

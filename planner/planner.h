@@ -34,11 +34,11 @@ std::vector<std::string> strategy_names();  // for help and messages
 Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent);
 
 // The layers of a graph as half-open ranges of its order: its repeated blocks where it has them,
-// else what lies between articulation points of the tensors that carry gradients.
+// else the gradient path, with a range ending behind each of its articulation ops (graph/dag.h).
 std::vector<std::pair<std::int32_t, std::int32_t>> layer_ranges(const Graph& graph);
 
-// One region for each `layers_per_region` layers. A region that would end the whole order is left
-// out: its layers cost a forward more there and save nothing.
+// One region for each `layers_per_region` (at least 1) layers. A region behind which nothing has a
+// Backward is left out: it would be recomputed at once, for a forward more and no memory less.
 Plan plan_uniform(const Graph& graph, std::int64_t layers_per_region, Extent extent);
 
 // Regions of ceil(sqrt(n)) layers.
