@@ -8,17 +8,23 @@
 namespace cairn {
 namespace {
 
-// The larger operand gives the shape; the smaller must divide it.
-const Tensor& larger_operand(const OpContext& op, const Tensor& a, const Tensor& b) {
-  const std::int64_t a_count = element_count(a.shape, a.name);
-  const std::int64_t b_count = element_count(b.shape, b.name);
-  const Tensor& larger = a_count >= b_count ? a : b;
-  if (std::max(a_count, b_count) % std::min(a_count, b_count) != 0 ||
-      (a_count == b_count && a.shape != b.shape)) {
-    refuse(op, fmt::format("{} and {} do not fit together", shape_text(a.shape),
-                           shape_text(b.shape)));
+// Whether every dim of `small`, aligned at the last, divides that of `large`: equal, 1, or one
+// head's width of all heads'.
+bool broadcasts_into(const Shape& small, const Shape& large) {
+  if (small.size() > large.size()) return false;
+  const std::size_t missing = large.size() - small.size();
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    if (large[missing + i] % small[i] != 0) return false;
   }
-  return larger;
+  return true;
+}
+
+// The operand whose shape the output has.
+const Tensor& larger_operand(const OpContext& op, const Tensor& a, const Tensor& b) {
+  if (broadcasts_into(b.shape, a.shape)) return a;
+  if (broadcasts_into(a.shape, b.shape)) return b;
+  refuse(op, fmt::format("{} and {} do not fit together", shape_text(a.shape),
+                         shape_text(b.shape)));
 }
 
 TensorSketch binary_output(const OpContext& op, const Tensor& a, const Tensor& b) {
