@@ -11,8 +11,9 @@ namespace {
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-// Edit distance with adjacent transpositions (optimal string alignment), ignoring case.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
+// Edit distance with adjacent transpositions (optimal string alignment), ignoring case; some number
+// above `limit` as soon as it must be larger than that.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> above(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
@@ -27,6 +28,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
         row[j] = std::min(row[j], before[j - 2] + 1);
       }
     }
+    const std::size_t least = *std::min_element(row.begin(), row.end());
+    const std::size_t last_least = *std::min_element(above.begin(), above.end());
+    if (std::min(least, last_least) > limit) return limit + 1;
     std::swap(before, above);
     std::swap(above, row);
   }
@@ -36,14 +40,17 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kLongestComparedName = 200;
+  constexpr std::size_t kLongestComparedName = 100;  // a graph may have 100,000 names to compare
   if (name.size() > kLongestComparedName) return {};
   std::string nearest;
   std::size_t nearest_distance = kLongestComparedName;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestComparedName) continue;
     const std::size_t limit = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
-    const std::size_t distance = edit_distance(name, candidate);
+    const std::size_t length_difference =
+        std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
+    if (length_difference > limit) continue;
+    const std::size_t distance = edit_distance(name, candidate, limit);
     if (distance <= limit && distance < nearest_distance) {
       nearest = candidate;
       nearest_distance = distance;

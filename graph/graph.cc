@@ -16,7 +16,7 @@ bool is_resident(const Tensor& tensor) {
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role != TensorRole::kParameter) continue;
+    if (tensor.role != TensorRole::kParameter || tensor.shape.empty()) continue;
     count = checked_add(count, element_count(tensor.shape, tensor.name), "parameters");
   }
   return count;

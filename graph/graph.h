@@ -125,6 +125,7 @@ bool is_view(const Graph& graph, TensorId tensor);
 // Live from load to the end of the step: inputs and parameters.
 bool is_resident(const Tensor& tensor);
 
+// Elements of the parameters; those of which only bytes are known (plain graphs) count as none.
 std::int64_t parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);

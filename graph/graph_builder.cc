@@ -7,9 +7,14 @@
 
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/in_place.h"
+#include "graph/plan.h"
 
 namespace cairn {
 namespace {
+
+// A split into thousands of parts, repeated, would fill memory before the number of ops is absurd.
+constexpr std::size_t kMostTensors = 500'000;
 
 // A kind that states no moved bytes reads all it reads and writes all it writes, once.
 void default_moved_bytes(const Graph& graph, Op& op) {
@@ -50,6 +55,17 @@ void check_input_count(const OpRequest& request) {
                                expected, expected == "1" ? "" : "s", request.inputs.size()));
 }
 
+void check_readable(const Graph& graph, const std::string& op_name,
+                    const std::vector<TensorId>& inputs) {
+  for (const TensorId input : inputs) {
+    if (graph.tensor(input).role != TensorRole::kAuxiliary) continue;
+    throw InputError(fmt::format(
+        "op '{}': it reads '{}', an auxiliary of op '{}', which only that "
+        "op's own Backward reads",
+        op_name, graph.tensor(input).name, graph.op(graph.tensor(input).producer).name));
+  }
+}
+
 // Marks what has a gradient: requires one, and the loss depends on it.
 void derive_gradients(Graph& graph) {
   graph.tensors[index(graph.loss)].has_gradient = graph.tensor(graph.loss).requires_grad;
@@ -82,6 +98,22 @@ std::int64_t GraphBuilder::optimizer_bytes(const std::string& name, std::int64_t
 
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
   const auto id = static_cast<TensorId>(graph_.tensors.size());
+  if (graph_.tensors.size() == kMostTensors) {
+    throw InputError(fmt::format("graph '{}': more than {} tensors", graph_.name, kMostTensors));
+  }
+  if (tensor.bytes < 0) {
+    throw InputError(fmt::format("tensor '{}': expected zero bytes or more, found {}", tensor.name,
+                                 tensor.bytes));
+  }
+  if (view_of != kNoTensor) {
+    const std::int64_t storage_bytes = graph_.storage(graph_.tensor(view_of).storage).bytes;
+    if (tensor.bytes > storage_bytes) {
+      throw InputError(
+          fmt::format("tensor '{}': a view of {} bytes does not fit in the {} bytes of "
+                      "'{}'",
+                      tensor.name, tensor.bytes, storage_bytes, graph_.tensor(view_of).name));
+    }
+  }
   if (!tensor_of_name_.emplace(tensor.name, id).second) {
     throw InputError(fmt::format("tensor '{}': the name is used twice", tensor.name));
   }
@@ -203,6 +235,7 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
 std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
   CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
   check_input_count(request);
+  check_readable(graph_, request.name, request.inputs);
   std::vector<const Tensor*> inputs;
   for (const TensorId id : request.inputs) inputs.push_back(&graph_.tensor(id));
   const std::vector<const Tensor*> no_parameters;
@@ -212,6 +245,7 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
         .attributes = request.attributes,
         .block = request.block,
         .inputs = request.inputs};
+  std::size_t shared_count = 0;
   if (request.kind->parameters != nullptr) {
     const auto sketches =
         request.kind->parameters({request.name, request.attributes, inputs, no_parameters});
@@ -230,7 +264,12 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
                                      request.name, sketch.suffix, parameter.name));
       }
       op.inputs.push_back(shared->second);
+      ++shared_count;
     }
+  }
+  if (shared_count < request.shared_parameters.size()) {
+    throw InputError(fmt::format("op '{}': this {} has no parameter '{}' to share", request.name,
+                                 request.kind->name, request.shared_parameters.front().first));
   }
   // Adding parameters may have moved the tensors: look them up again.
   std::vector<const Tensor*> parameters;
@@ -267,6 +306,7 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
 
 std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
   const auto id = static_cast<OpId>(graph_.ops.size());
+  check_readable(graph_, custom.name, custom.inputs);
   Op op{.name = custom.name,
         .module = custom.module,
         .kind = find_op_kind("custom"),
@@ -287,8 +327,9 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
     if (made.view_of != kNoTensor &&
         std::find(custom.inputs.begin(), custom.inputs.end(), made.view_of) ==
             custom.inputs.end()) {
-      throw InputError(fmt::format("tensor '{}': it is a view of '{}', which is not an input of op '{}'",
-                                   made.name, graph_.tensor(made.view_of).name, custom.name));
+      throw InputError(
+          fmt::format("tensor '{}': it is a view of '{}', which is not an input of op '{}'",
+                      made.name, graph_.tensor(made.view_of).name, custom.name));
     }
     return add_tensor({.name = made.name,
                        .bytes = made.bytes,
@@ -325,8 +366,10 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
   for (const std::string& name : custom.gradient_aliases) {
     const TensorId aliased = of_this_op(name, true, "aliases the gradient of");
     if (op.outputs.empty() || graph_.tensor(aliased).bytes != graph_.tensor(op.outputs[0]).bytes) {
-      throw InputError(fmt::format("op '{}': the gradient of '{}' cannot alias that of the output: their bytes differ",
-                                   custom.name, name));
+      throw InputError(
+          fmt::format("op '{}': the gradient of '{}' cannot alias that of the output: "
+                      "their bytes differ",
+                      custom.name, name));
     }
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == aliased) op.gradient_aliases[i] = true;
@@ -342,35 +385,6 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
   return outputs;
 }
 
-namespace {
-
-// An op that overwrites its input is refused where the old value is still needed.
-void check_in_place(const Graph& graph) {
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    const Op& writer = graph.ops[i];
-    if (!writer.in_place) continue;
-    const TensorId overwritten = writer.inputs[0];
-    const std::string what = fmt::format("op '{}' overwrites '{}'", writer.name,
-                                         graph.tensor(overwritten).name);
-    if (is_resident(graph.tensor(overwritten))) {
-      throw InputError(what + ", which lives for the whole step");
-    }
-    for (std::size_t j = 0; j < graph.ops.size(); ++j) {
-      const Op& reader = graph.ops[j];
-      const bool reads_later = j > i && std::find(reader.inputs.begin(), reader.inputs.end(),
-                                                  overwritten) != reader.inputs.end();
-      const bool saves = std::find(reader.saved.begin(), reader.saved.end(), overwritten) !=
-                         reader.saved.end();
-      if (reads_later || saves) {
-        throw InputError(fmt::format("{}, which op '{}' {}", what, reader.name,
-                                     saves ? "saves for its Backward" : "reads later"));
-      }
-    }
-  }
-}
-
-}  // namespace
-
 Graph GraphBuilder::build(TensorId loss) {
   if (graph_.ops.empty()) throw InputError(fmt::format("graph '{}' has no ops", graph_.name));
   CAIRN_CHECK(index(loss) < graph_.tensors.size(), "the loss must be a tensor of the graph");
@@ -378,8 +392,12 @@ Graph GraphBuilder::build(TensorId loss) {
   if (graph_.tensor(loss).producer == kNoOp) {
     throw InputError(fmt::format("the loss '{}' is not made by any op", graph_.tensor(loss).name));
   }
+  if (graph_.tensor(loss).role == TensorRole::kAuxiliary) {
+    throw InputError(fmt::format("the loss '{}' is an auxiliary, which only a Backward reads",
+                                 graph_.tensor(loss).name));
+  }
   derive_gradients(graph_);
-  check_in_place(graph_);
+  check_in_place(graph_, keep_all_plan(graph_).order);
   return std::move(graph_);
 }
 

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstddef>
 
 #include "graph/error.h"
+#include "graph/in_place.h"
+#include "graph/region_tree.h"
 
 namespace cairn {
 namespace {
 
-void check_order(const Graph& graph, const Plan& plan) {
+// Returns the position of each op, by id.
+std::vector<std::int32_t> check_order(const Graph& graph, const Plan& plan) {
   if (plan.order.size() != graph.ops.size()) {
     throw InputError(fmt::format("plan: its order has {} ops, the graph has {}", plan.order.size(),
                                  graph.ops.size()));
@@ -17,7 +20,8 @@ void check_order(const Graph& graph, const Plan& plan) {
   std::vector<std::int32_t> position(graph.ops.size(), -1);
   for (std::size_t i = 0; i < plan.order.size(); ++i) {
     if (index(plan.order[i]) >= graph.ops.size()) {
-      throw InputError(fmt::format("plan: op number {} is not in the graph", index(plan.order[i])));
+      throw InputError(fmt::format("plan: op number {} is not in the graph",
+                                   static_cast<std::int32_t>(plan.order[i])));
     }
     std::int32_t& place = position[index(plan.order[i])];
     const Op& op = graph.op(plan.order[i]);
@@ -31,34 +35,41 @@ void check_order(const Graph& graph, const Plan& plan) {
       }
     }
   }
+  return position;
 }
 
-void check_keep(const Graph& graph, const Plan& plan, const Region& region) {
+void check_keep(const Graph& graph, const std::vector<std::int32_t>& position,
+                const Region& region) {
   for (const TensorId kept : region.keep) {
+    const std::string name = fmt::format("plan: region [{}, {})", region.begin, region.end);
+    if (index(kept) >= graph.tensors.size()) {
+      throw InputError(fmt::format("{} keeps tensor number {}, which is not in the graph", name,
+                                   static_cast<std::int32_t>(kept)));
+    }
     const Tensor& tensor = graph.tensor(kept);
-    const auto made_by = std::find(plan.order.begin() + region.begin,
-                                   plan.order.begin() + region.end, tensor.producer);
-    if (tensor.producer == kNoOp || made_by == plan.order.begin() + region.end) {
-      throw InputError(fmt::format("plan: region [{}, {}) keeps '{}', which it does not make",
-                                   region.begin, region.end, tensor.name));
+    const std::int32_t made_at = tensor.producer == kNoOp ? -1 : position[index(tensor.producer)];
+    if (made_at < region.begin || made_at >= region.end) {
+      throw InputError(fmt::format("{} keeps '{}', which it does not make", name, tensor.name));
     }
   }
 }
 
-void check_regions(const Graph& graph, const Plan& plan, const std::vector<Region>& regions,
-                   std::int32_t begin, std::int32_t end, int depth) {
+void check_regions(const Graph& graph, const std::vector<std::int32_t>& position,
+                   const std::vector<Region>& regions, std::int32_t begin, std::int32_t end,
+                   int depth) {
   std::int32_t free_from = begin;
   for (const Region& region : regions) {
     const std::string name = fmt::format("plan: region [{}, {})", region.begin, region.end);
     if (region.begin >= region.end) throw InputError(name + " is empty");
     if (region.begin < free_from || region.end > end) {
-      throw InputError(fmt::format("{} overlaps its neighbour or leaves [{}, {})", name, begin, end));
+      throw InputError(
+          fmt::format("{} overlaps its neighbour or leaves [{}, {})", name, begin, end));
     }
     if (depth > 0 && !region.keep.empty()) {
       throw InputError(name + " has a keep list, which only outermost regions may have");
     }
-    check_keep(graph, plan, region);
-    check_regions(graph, plan, region.inner, region.begin, region.end, depth + 1);
+    check_keep(graph, position, region);
+    check_regions(graph, position, region.inner, region.begin, region.end, depth + 1);
     free_from = region.end;
   }
 }
@@ -73,8 +84,10 @@ Plan keep_all_plan(const Graph& graph) {
 }
 
 void check_plan(const Graph& graph, const Plan& plan) {
-  check_order(graph, plan);
-  check_regions(graph, plan, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()), 0);
+  const std::vector<std::int32_t> position = check_order(graph, plan);
+  check_regions(graph, position, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()), 0);
+  check_in_place(graph, plan.order);
+  check_in_place_regions(graph, plan.order, flatten_regions(graph, plan));
 }
 
 std::string_view extent_name(Extent extent) {

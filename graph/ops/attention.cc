@@ -32,8 +32,14 @@ AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t 
           .head_dim = q.shape[2] / heads};
 }
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
+std::int64_t round_up(const OpContext& op, std::int64_t value, std::int64_t multiple) {
+  return product(op, {value / multiple + (value % multiple == 0 ? 0 : 1), multiple});
+}
+
+void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expected) {
+  if (tensor.shape == expected) return;
+  refuse(op, fmt::format("'{}' must be {}, found {}", tensor.name, shape_text(expected),
+                         shape_text(tensor.shape)));
 }
 
 // Saves q, k, v, its output and the logsumexp (flash_attn_interface.py, save_for_backward), and
@@ -49,13 +55,9 @@ OpDerivation derive_attention(const OpContext& op) {
   if (dims.heads % kv_heads != 0) {
     refuse(op, fmt::format("{} heads do not divide into {} kv_heads", dims.heads, kv_heads));
   }
-  for (const Tensor* kv : {op.inputs[1], op.inputs[2]}) {
-    const Shape expected = with_last_dim(q.shape, kv_heads * dims.head_dim);
-    if (kv->shape != expected) {
-      refuse(op, fmt::format("'{}' must be {}, found {}", kv->name, shape_text(expected),
-                             shape_text(kv->shape)));
-    }
-  }
+  const Shape kv_shape = with_last_dim(q.shape, kv_heads * dims.head_dim);
+  check_shape(op, *op.inputs[1], kv_shape);
+  check_shape(op, *op.inputs[2], kv_shape);
   OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = q.shape}},
                       .auxiliaries = {{.suffix = "logsumexp",
                                        .data_type = DataType::kFloat32,
@@ -67,9 +69,10 @@ OpDerivation derive_attention(const OpContext& op) {
     result.saved.auxiliaries.push_back(1);
     result.recompute = RecomputePolicy::kReplayRandom;
   }
-  const std::int64_t rows = product(op, {dims.batch, dims.heads, round_up(dims.tokens, 128)});
-  result.backward_workspace_bytes = checked_add(
-      product(op, {4, rows, round_up(dims.head_dim, 32)}), product(op, {4, rows}), "op '{}'", op.name);
+  const std::int64_t rows = product(op, {dims.batch, dims.heads, round_up(op, dims.tokens, 128)});
+  result.backward_workspace_bytes =
+      checked_add(product(op, {4, rows, round_up(op, dims.head_dim, 32)}), product(op, {4, rows}),
+                  "op '{}'", op.name);
   if (kv_heads < dims.heads) {
     result.backward_workspace_bytes = checked_add(result.backward_workspace_bytes,
                                                   product(op, {2, q.bytes}), "op '{}'", op.name);
@@ -89,6 +92,7 @@ OpDerivation derive_attention(const OpContext& op) {
 OpDerivation derive_scores(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
+  check_shape(op, *op.inputs[1], q.shape);
   OpDerivation result{
       .outputs = {{.data_type = q.data_type,
                    .shape = {dims.batch, dims.heads, dims.tokens, dims.tokens}}}};
@@ -105,6 +109,7 @@ OpDerivation derive_values(const OpContext& op) {
   const Tensor& probabilities = *op.inputs[0];
   const Tensor& v = *op.inputs[1];
   const AttentionDims dims = attention_dims(op, v, op.attributes.heads);
+  check_shape(op, probabilities, {dims.batch, dims.heads, dims.tokens, dims.tokens});
   OpDerivation result{.outputs = {{.data_type = v.data_type, .shape = v.shape}}};
   if (v.requires_grad) result.saved.inputs.push_back(0);
   if (probabilities.requires_grad) result.saved.inputs.push_back(1);

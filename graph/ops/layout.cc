@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "graph/checked.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
@@ -51,7 +52,7 @@ OpDerivation derive_split(const OpContext& op) {
 OpDerivation derive_cat(const OpContext& op) {
   std::int64_t width = 0;
   for (const Tensor* input : op.inputs) {
-    width += last_dim(op, *input);
+    width = checked_add(width, last_dim(op, *input), "op '{}': its width", op.name);
     if (with_last_dim(input->shape, 1) != with_last_dim(op.inputs[0]->shape, 1)) {
       refuse(op, fmt::format("{} and {} differ outside the last dim",
                              shape_text(op.inputs[0]->shape), shape_text(input->shape)));

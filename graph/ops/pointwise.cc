@@ -27,6 +27,7 @@ OpDerivation derive_saving_nothing(const OpContext& op) { return derive_unary(op
 
 // The mean over the last dim: saves only sizes.
 OpDerivation derive_mean(const OpContext& op) {
+  last_dim(op, *op.inputs[0]);  // there has to be one
   OpDerivation result = derive_unary(op, {});
   result.outputs[0].shape = with_last_dim(op.inputs[0]->shape, 1);
   return result;
