@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
+#include <unordered_map>
 
 #include "graph/checked.h"
 #include "graph/error.h"
@@ -17,18 +19,34 @@ struct FoundValue {
   const Entry* entry = nullptr;
 };
 
-// The first of the dim's keys that some source has, and not as null.
-FoundValue find_dim(const FamilyDim& dim, const std::vector<DimSource>& sources) {
-  for (const DimSource& source : sources) {
-    const std::vector<std::string> own_name = {dim.name};
-    for (const std::string& key : source.by_dim_name ? own_name : dim.config_keys) {
+// The entries of the sources by key, but for nulls.
+class SourceIndex {
+ public:
+  explicit SourceIndex(const std::vector<DimSource>& sources) : sources_(sources) {
+    for (const DimSource& source : sources) {
+      auto& entries = entries_.emplace_back();
       for (const Entry& entry : source.mapping->entries) {
-        if (entry.key == key && entry.value.kind != NodeKind::kNull) return {&source, &entry};
+        if (entry.value.kind != NodeKind::kNull) entries.emplace(entry.key, &entry);
       }
     }
   }
-  return {};
-}
+
+  // The first of the dim's keys that some source has.
+  FoundValue find(const FamilyDim& dim) const {
+    const std::vector<std::string> own_name = {dim.name};
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      for (const std::string& key : sources_[i].by_dim_name ? own_name : dim.config_keys) {
+        const auto found = entries_[i].find(key);
+        if (found != entries_[i].end()) return {&sources_[i], found->second};
+      }
+    }
+    return {};
+  }
+
+ private:
+  const std::vector<DimSource>& sources_;
+  std::vector<std::unordered_map<std::string_view, const Entry*>> entries_ = {};
+};
 
 Value read_value(const FamilyDim& dim, const DimSource& source, const Entry& entry) {
   const Document& document = *source.document;
@@ -105,13 +123,67 @@ void check_override_names(const Family& family, const std::vector<DimOverride>& 
   }
 }
 
-[[noreturn]] void fail_missing(const FamilyDim& dim, const std::vector<DimSource>& sources) {
+// Whether a default's value is of the dim's type. A size may be zero: "there is none".
+bool is_of_type(const Value& value, DimType type) {
+  switch (type) {
+    case DimType::kSize:
+      return value.kind == ValueKind::kInteger && value.integer >= 0;
+    case DimType::kFlag:
+      return value.kind == ValueKind::kInteger && (value.integer == 0 || value.integer == 1);
+    case DimType::kRate:
+      return (value.kind == ValueKind::kInteger && value.integer == 0) ||
+             (value.kind == ValueKind::kNumber && value.number >= 0.0 && value.number < 1.0);
+    case DimType::kText:
+      return value.kind == ValueKind::kText;
+  }
+  CAIRN_CHECK(false, "unknown dim type");
+}
+
+std::string_view type_text(DimType type) {
+  switch (type) {
+    case DimType::kSize:
+      return "a size (an integer from 0)";
+    case DimType::kFlag:
+      return "true or false";
+    case DimType::kRate:
+      return "a rate in [0, 1)";
+    case DimType::kText:
+      return "a text in quotes";
+  }
+  CAIRN_CHECK(false, "unknown dim type");
+}
+
+Value default_value(const Family& family, const FamilyDim& dim, const Scope& known) {
+  const Document& document = *family.document;
+  const PlacedExpression& placed = *dim.default_value;
+  try {
+    const Value value = evaluate(placed.expression, known);
+    if (is_of_type(value, dim.type)) return value;
+    fail_at(document, placed.node->position,
+            fmt::format("dim '{}': its default: expected {}, found {}", dim.name,
+                        type_text(dim.type), spell(value)));
+  } catch (const ExpressionError& error) {
+    fail_at(document, position_within(document, *placed.node, error.offset()),
+            fmt::format("dim '{}': its default: {}", dim.name, error.what()));
+  }
+}
+
+[[noreturn]] void fail_missing(const Family& family, const FamilyDim& dim,
+                               const std::vector<DimSource>& sources) {
   const DimSource& first = sources.front();
   const std::string& key = first.by_dim_name ? dim.name : dim.config_keys.front();
   std::vector<std::string> present;
-  for (const Entry& entry : first.mapping->entries) present.push_back(entry.key);
+  for (const Entry& entry : first.mapping->entries) {
+    if (entry.key == key) {
+      fail_at(*first.document, entry.key_position,
+              fmt::format("key '{}': expected a value, found nothing", key));
+    }
+    present.push_back(entry.key);
+  }
+  const std::string found = nearest_name(key, present);
   fail_at(*first.document, first.mapping->position,
-          fmt::format("missing key '{}'{}", key, did_you_mean(key, present)));
+          fmt::format("missing key '{}', which family '{}' needs{}", key, family.name,
+                      found.empty() ? "" : ", found " + in_quotes(found)));
 }
 
 void refuse_unknown_dims(const Family& family, const DimSource& source) {
@@ -120,8 +192,8 @@ void refuse_unknown_dims(const Family& family, const DimSource& source) {
   for (const Entry& entry : source.mapping->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
     fail_at(*source.document, entry.key_position,
-            fmt::format("family '{}' has no dim '{}'{}", family.name, entry.key,
-                        did_you_mean(entry.key, names)));
+            fmt::format("family '{}' has no dim '{}'; it has {}{}", family.name, entry.key,
+                        join_names(names), did_you_mean(entry.key, names)));
   }
 }
 
@@ -135,25 +207,21 @@ std::vector<std::pair<std::string, Value>> resolve_dims(const Family& family,
     if (source.by_dim_name) refuse_unknown_dims(family, source);
   }
   std::vector<std::pair<std::string, Value>> values;
+  const SourceIndex index(sources);
   Scope known;
   for (const FamilyDim& dim : family.dims) {
     Value value;
     const auto given = std::find_if(overrides.begin(), overrides.end(),
                                     [&](const DimOverride& o) { return o.name == dim.name; });
-    const FoundValue found = find_dim(dim, sources);
+    const FoundValue found = index.find(dim);
     if (given != overrides.end()) {
       value = parse_override(dim, *given);
     } else if (found.entry != nullptr) {
       value = read_value(dim, *found.source, *found.entry);
     } else if (dim.default_value) {
-      try {
-        value = evaluate(dim.default_value->expression, known);
-      } catch (const ExpressionError& error) {
-        throw InputError(fmt::format("dim '{}': its default '{}': {}", dim.name,
-                                     dim.default_value->expression.text, error.what()));
-      }
+      value = default_value(family, dim, known);
     } else {
-      fail_missing(dim, sources);
+      fail_missing(family, dim, sources);
     }
     known.values[dim.name] = value;
     values.emplace_back(dim.name, std::move(value));

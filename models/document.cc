@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxNodeCount = 1'000'000;
+constexpr std::size_t kLongestMessage = 2000;  // names in it come from the file
 
 std::string too_many_nodes() {
   return fmt::format("expected at most {} values, found more", kMaxNodeCount);
@@ -338,8 +339,8 @@ Document read_document(const std::filesystem::path& path) {
 }
 
 std::string message_at(const Document& document, Position position, const std::string& message) {
-  return fmt::format("{}:{}:{}: {}{}", document.file_name, position.line, position.column, message,
-                     excerpt(document.text, position));
+  return fmt::format("{}:{}:{}: {}{}", document.file_name, position.line, position.column,
+                     printable(message, kLongestMessage), excerpt(document.text, position));
 }
 
 void fail_at(const Document& document, Position position, const std::string& message) {

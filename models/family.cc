@@ -17,6 +17,9 @@ struct DimSection {
   DimType type = DimType::kSize;
 };
 
+constexpr std::size_t kMostDims = 1000;
+constexpr std::size_t kMostConfigKeys = 16;
+
 constexpr std::array<DimSection, 4> kDimSections = {{{"dims", DimType::kSize},
                                                      {"flags", DimType::kFlag},
                                                      {"rates", DimType::kRate},
@@ -35,6 +38,11 @@ FamilyDim parse_dim(const Document& document, const Entry& entry, DimType type) 
     fail_at(document, entry.value.position,
             what + ": expected [config key, ..., default], found fewer than two items");
   }
+  if (items.size() > kMostConfigKeys) {
+    fail_at(document, entry.value.position,
+            fmt::format("{}: expected at most {} items, found {}", what, kMostConfigKeys,
+                        items.size()));
+  }
   for (std::size_t i = 0; i + 1 < items.size(); ++i) {
     dim.config_keys.push_back(to_text(document, items[i], what));
   }
@@ -43,17 +51,23 @@ FamilyDim parse_dim(const Document& document, const Entry& entry, DimType type) 
 }
 
 void parse_dims(const Document& document, Fields& fields, Family& family) {
+  Names names;
   for (const DimSection& section : kDimSections) {
     const Node* node = fields.find(section.key);
     if (node == nullptr) continue;
     const Fields dims(document, *node, std::string(section.key));
     for (const Entry& entry : node->entries) {
-      const bool repeated = entry.key == "batch" || entry.key == "tokens" ||
-                            std::any_of(family.dims.begin(), family.dims.end(),
-                                        [&](const FamilyDim& dim) { return dim.name == entry.key; });
-      if (repeated) {
+      if (entry.key == "batch" || entry.key == "tokens" || entry.key == "block") {
+        fail_at(document, entry.key_position,
+                fmt::format("dim '{}': the name is taken: every family has it", entry.key));
+      }
+      if (!names.insert(entry.key).second) {
         fail_at(document, entry.key_position,
                 fmt::format("dim '{}': the name is used twice", entry.key));
+      }
+      if (family.dims.size() == kMostDims) {
+        fail_at(document, entry.key_position,
+                fmt::format("expected at most {} dims, found more", kMostDims));
       }
       family.dims.push_back(parse_dim(document, entry, section.type));
     }
@@ -90,14 +104,21 @@ void parse_inputs(const Document& document, Fields& fields, Family& family) {
   const Fields inputs(document, node, "inputs");
   for (const Entry& entry : node.entries) {
     Fields input(document, entry.value, fmt::format("input '{}'", entry.key));
-    FamilyInput parsed{.name = entry.key, .data_type = input.text("dtype")};
+    FamilyInput parsed{
+        .name = entry.key, .position = entry.key_position, .data_type = input.text("dtype")};
+    check_length(document, entry.key_position, fmt::format("input {}", in_quotes(entry.key)),
+                 entry.key);
     if (parsed.data_type != "activation" && !find_data_type(parsed.data_type)) {
-      input.fail_at_key("dtype", "expected a type's name or 'activation', found '" +
-                                     parsed.data_type + "'");
+      std::vector<std::string> known = data_type_names();
+      known.emplace_back("activation");
+      input.fail_at_key("dtype",
+                        fmt::format("expected one of {}, found '{}'{}", join_names(known),
+                                    parsed.data_type, did_you_mean(parsed.data_type, known)));
     }
     for (const Node& extent : input.list("shape")) {
       parsed.shape.push_back(parse_placed_expression(document, extent, input.what_of("shape")));
     }
+    if (parsed.shape.empty()) input.fail_at_key("shape", "expected at least one dim, found none");
     input.refuse_unknown();
     family.inputs.push_back(std::move(parsed));
   }
@@ -117,9 +138,12 @@ void parse_implementations(const Document& document, Fields& fields, Family& fam
     Implementation& implementation = family.implementations[entry.key];
     if (entry.value.kind != NodeKind::kMapping) {
       const std::string layer = to_text(document, entry.value, what);
-      implementation = {.default_choice = layer, .layer_of_choice = {{layer, layer}}};
+      implementation = {.default_choice = layer,
+                        .layer_of_choice = {{layer, layer == "kernel" ? "" : layer}},
+                        .position = entry.value.position};
       continue;
     }
+    implementation.position = entry.value.position;
     for (const Entry& choice : entry.value.entries) {
       const std::string value = to_text(document, choice.value, what);
       if (choice.key == "default") {
@@ -127,6 +151,9 @@ void parse_implementations(const Document& document, Fields& fields, Family& fam
       } else {
         implementation.layer_of_choice[choice.key] = value == "kernel" ? "" : value;
       }
+    }
+    if (implementation.default_choice.empty()) {
+      fail_at(document, entry.value.position, what + ": missing key 'default'");
     }
     if (!implementation.layer_of_choice.contains(implementation.default_choice)) {
       fail_at(document, entry.value.position,
@@ -143,6 +170,8 @@ FamilyItem parse_block(const Document& document, const Node& item) {
       parse_placed_expression(document, fields.require("repeat"), fields.what_of("repeat"));
   block.block_name = fields.optional_text("name").value_or("layers");
   block.module = fields.optional_text("module").value_or("");
+  check_length(document, item.position, fields.what_of("name"), block.block_name);
+  check_length(document, item.position, fields.what_of("module"), block.module);
   const Node& carry = fields.require("carry");
   if (carry.kind != NodeKind::kMapping || carry.entries.size() != 1) {
     fail_at(document, carry.position, "a repeated block: expected 'carry: {x: first}', found " +
@@ -159,40 +188,85 @@ FamilyItem parse_block(const Document& document, const Node& item) {
   return block;
 }
 
-void parse_items(const Document& document, Fields& fields, Family& family) {
-  std::vector<std::string> known;
-  for (const FamilyInput& input : family.inputs) known.push_back(input.name);
+std::vector<FamilyItem> read_items(const Document& document, Fields& fields) {
+  std::vector<FamilyItem> items;
+  std::size_t op_count = 0;
   for (const Node& item : fields.list("ops")) {
     const bool is_block = item.kind == NodeKind::kMapping && !item.entries.empty() &&
                           item.entries[0].key == "repeat";
-    if (!is_block) {
-      family.items.push_back({.op = parse_family_op(document, item)});
-      check_op_names(document, {family.items.back().op}, known);
+    if (is_block) {
+      items.push_back(parse_block(document, item));
+    } else {
+      items.push_back({.op = parse_family_op(document, item)});
+    }
+    op_count += std::max<std::size_t>(1, items.back().block_ops.size());
+    if (op_count > kMostFamilyOps) {
+      fail_at(document, item.position,
+              fmt::format("expected at most {} ops in a family, found more", kMostFamilyOps));
+    }
+  }
+  return items;
+}
+
+// Inside a block its own names come first, and are forgotten behind it, but for what it carries.
+void check_block_names(const Document& document, const FamilyItem& block, Names& known) {
+  if (!known.contains(block.carry_from)) {
+    fail_at(
+        document, block.position,
+        fmt::format("a repeated block: it carries '{}', which nothing makes{}", block.carry_from,
+                    did_you_mean(block.carry_from, {known.begin(), known.end()})));
+  }
+  const bool is_new = known.insert(block.carry_name).second;
+  const std::vector<std::string> inside = check_op_names(document, block.block_ops, known);
+  const bool hands_on =
+      std::any_of(block.block_ops.begin(), block.block_ops.end(), [&](const FamilyOp& op) {
+        const std::vector<std::string> made = made_names(op);
+        return std::find(made.begin(), made.end(), block.carry_name) != made.end();
+      });
+  if (!hands_on) {
+    fail_at(document, block.position,
+            fmt::format("a repeated block: no op of it makes '{}' for the next", block.carry_name));
+  }
+  for (const std::string& name : inside) known.erase(name);
+  if (is_new) known.insert(block.carry_name);
+}
+
+void parse_items(const Document& document, Fields& fields, Family& family) {
+  family.items = read_items(document, fields);
+  Names known;
+  for (const FamilyInput& input : family.inputs) known.insert(input.name);
+  Names later;
+  for (const FamilyItem& item : family.items) {
+    if (item.block_ops.empty()) {
+      for (std::string& name : made_names(item.op)) later.insert(std::move(name));
+    } else {
+      later.insert(item.carry_name);
+    }
+  }
+  Names made = known;
+  for (const FamilyItem& item : family.items) {
+    if (!item.block_ops.empty()) {
+      check_block_names(document, item, known);
       continue;
     }
-    FamilyItem block = parse_block(document, item);
-    if (std::find(known.begin(), known.end(), block.carry_from) == known.end()) {
-      fail_at(document, item.position,
-              fmt::format("a repeated block: it carries '{}', which nothing makes{}",
-                          block.carry_from, did_you_mean(block.carry_from, known)));
+    check_reads(document, item.op, known, later);
+    for (const std::string& name : made_names(item.op)) {
+      if (!made.insert(name).second) {
+        fail_at(document, item.op.position, fmt::format("op '{}': the name is used twice", name));
+      }
+      known.insert(name);
     }
-    std::vector<std::string> inside = known;
-    inside.push_back(block.carry_name);
-    check_op_names(document, block.block_ops, inside);
-    const bool hands_on =
-        std::any_of(block.block_ops.begin(), block.block_ops.end(),
-                    [&](const FamilyOp& op) { return op.name == block.carry_name; });
-    if (!hands_on) {
-      fail_at(document, item.position,
-              fmt::format("a repeated block: no op of it makes '{}' for the next",
-                          block.carry_name));
-    }
-    known.push_back(block.carry_name);
-    family.items.push_back(std::move(block));
   }
   if (family.items.empty()) fields.fail_at_key("ops", "expected ops, found none");
-  if (!family.items.back().block_ops.empty()) {
-    fields.fail_at_key("ops", "the last op must make the loss; found a repeated block");
+  const FamilyItem& last = family.items.back();
+  if (!last.block_ops.empty()) {
+    fail_at(document, last.position,
+            "the last op makes the loss: expected an op, found a repeated block");
+  }
+  if (!last.op.output_names.empty()) {
+    fail_at(document, last.op.position,
+            fmt::format("op '{}': the last op makes the loss: expected one output, without 'out'",
+                        last.op.name));
   }
 }
 
@@ -216,7 +290,13 @@ Family parse_family(Document document) {
         return dim.name == family.token_limit_dim && dim.type == DimType::kSize;
       });
   if (!limit_known) {
-    fields.fail_at_key("token_limit", "there is no dim '" + family.token_limit_dim + "'");
+    std::vector<std::string> sizes;
+    for (const FamilyDim& dim : family.dims) {
+      if (dim.type == DimType::kSize) sizes.push_back(dim.name);
+    }
+    fields.fail_at_key("token_limit", fmt::format("there is no dim {} among the sizes{}",
+                                                  in_quotes(family.token_limit_dim),
+                                                  did_you_mean(family.token_limit_dim, sizes)));
   }
   parse_inputs(source, fields, family);
   parse_implementations(source, fields, family);
@@ -237,9 +317,21 @@ Layer parse_layer(Document document) {
                                          did_you_mean(layer.of_kind, op_kind_names())));
   }
   layer.inputs = fields.names("inputs");
-  std::vector<std::string> known = layer.inputs;
-  for (const Node& op : fields.list("ops")) layer.ops.push_back(parse_family_op(source, op));
+  Names known(layer.inputs.begin(), layer.inputs.end());
+  for (const Node& op : fields.list("ops")) {
+    if (layer.ops.size() == kMostFamilyOps) {
+      fail_at(source, op.position,
+              fmt::format("expected at most {} ops in a layer, found more", kMostFamilyOps));
+    }
+    layer.ops.push_back(parse_family_op(source, op));
+  }
   if (layer.ops.empty()) fields.fail_at_key("ops", "expected ops, found none");
+  if (!layer.ops.back().output_names.empty()) {
+    fail_at(source, layer.ops.back().position,
+            fmt::format("op '{}': the last op makes the layer's output: expected one, without "
+                        "'out'",
+                        layer.ops.back().name));
+  }
   check_op_names(source, layer.ops, known);
   fields.refuse_unknown();
   return layer;

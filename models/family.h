@@ -46,6 +46,7 @@ struct FamilyNote {
 
 struct FamilyInput {
   std::string name = {};
+  Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
 };
@@ -86,6 +87,7 @@ struct FamilyItem {
 struct Implementation {
   std::string default_choice = {};
   std::map<std::string, std::string> layer_of_choice = {};  // "" is the kind's own kernel
+  Position position = {};
 };
 
 struct Family {

@@ -15,8 +15,13 @@ const OpKindInfo* kind_named(const Document& document, Fields& fields) {
   const std::string name = to_text(document, node, fields.what_of("op"));
   const OpKindInfo* kind = find_op_kind(name);
   if (kind != nullptr && kind->derive != nullptr) return kind;
+  if (kind != nullptr) {
+    fail_at(document, node.position,
+            fmt::format("{}: a {} op states its bytes, which only a plain graph can",
+                        fields.what_of("op"), name));
+  }
   fail_at(document, node.position,
-          fmt::format("{}: unknown op kind '{}'{}", fields.what_of("op"), name,
+          fmt::format("{}: unknown op kind {}{}", fields.what_of("op"), in_quotes(name),
                       did_you_mean(name, op_kind_names())));
 }
 
@@ -65,9 +70,11 @@ void check_name(const Document& document, Position position, const std::string& 
   const bool valid = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
-  if (valid) return;
-  fail_at(document, position,
-          fmt::format("op name '{}': expected letters, digits and underscores", name));
+  if (!valid) {
+    fail_at(document, position,
+            fmt::format("op name {}: expected letters, digits and underscores", in_quotes(name)));
+  }
+  check_length(document, position, "op name " + in_quotes(name), name);
 }
 
 }  // namespace
@@ -108,12 +115,22 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
                           op.kind->max_inputs == 1 ? "" : "s", op.inputs.size()));
   }
   op.output_names = fields.optional_names("out");
+  for (const std::string& name : op.output_names) {
+    check_length(document, op.position, fields.what_of("out"), name);
+  }
   op.module = fields.optional_text("module").value_or("");
+  check_length(document, op.position, fields.what_of("module"), op.module);
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));
+    if (op.output_names.size() > 1) {
+      fields.fail_at_key("if", "an op with several outputs cannot pass its input through");
+    }
   }
   if (const Node* weight = fields.find("weight")) {
+    if (op.kind->parameters == nullptr) {
+      fields.fail_at_key("weight", fmt::format("a {} has no weight", op.kind->name));
+    }
     op.shared_weight = parse_shared_weight(document, *weight, fields.what_of("weight"));
   }
   parse_attributes(document, fields, op);
@@ -121,36 +138,50 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   return op;
 }
 
-void check_op_names(const Document& document, const std::vector<FamilyOp>& ops,
-                    std::vector<std::string>& known) {
-  const auto is_known = [&known](const std::string& name) {
-    return std::find(known.begin(), known.end(), name) != known.end();
-  };
-  std::vector<std::string> made;
-  const auto make = [&](const FamilyOp& op, const std::string& name) {
-    if (std::find(made.begin(), made.end(), name) != made.end()) {
-      fail_at(document, op.position, fmt::format("op '{}': the name is used twice", name));
-    }
-    made.push_back(name);
-    known.push_back(name);
-  };
-  for (const FamilyOp& op : ops) {
-    for (const std::string& input : op.inputs) {
-      if (is_known(input)) continue;
-      const bool later = std::any_of(ops.begin(), ops.end(), [&](const FamilyOp& other) {
-        return other.name == input;
-      });
+std::vector<std::string> made_names(const FamilyOp& op) {
+  return op.output_names.empty() ? std::vector<std::string>{op.name} : op.output_names;
+}
+
+void check_reads(const Document& document, const FamilyOp& op, const Names& known,
+                 const Names& later) {
+  for (const std::string& input : op.inputs) {
+    if (known.contains(input)) continue;
+    if (later.contains(input)) {
       fail_at(document, op.position,
-              later ? fmt::format("op '{}': it reads '{}' before that is made", op.name, input)
-                    : fmt::format("op '{}': it reads '{}', which nothing makes{}", op.name, input,
-                                  did_you_mean(input, known)));
+              fmt::format("op '{}': it reads '{}' before that is made", op.name, input));
     }
-    if (op.output_names.empty()) {
-      make(op, op.name);
-    } else {
-      for (const std::string& name : op.output_names) make(op, name);
+    fail_at(document, op.position,
+            fmt::format("op '{}': it reads '{}', which nothing makes{}", op.name, input,
+                        did_you_mean(input, {known.begin(), known.end()})));
+  }
+}
+
+std::vector<std::string> check_op_names(const Document& document, const std::vector<FamilyOp>& ops,
+                                        Names& known) {
+  Names later;
+  for (const FamilyOp& op : ops) {
+    for (std::string& name : made_names(op)) later.insert(std::move(name));
+  }
+  Names made;
+  std::vector<std::string> added;
+  for (const FamilyOp& op : ops) {
+    check_reads(document, op, known, later);
+    for (const std::string& name : made_names(op)) {
+      if (!made.insert(name).second) {
+        fail_at(document, op.position, fmt::format("op '{}': the name is used twice", name));
+      }
+      if (known.insert(name).second) added.push_back(name);
     }
   }
+  return added;
+}
+
+void check_length(const Document& document, Position position, const std::string& what,
+                  const std::string& name) {
+  if (name.size() <= kLongestName) return;
+  fail_at(
+      document, position,
+      fmt::format("{}: expected at most {} characters, found {}", what, kLongestName, name.size()));
 }
 
 }  // namespace cairn

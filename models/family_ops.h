@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "models/family.h"
@@ -16,9 +18,27 @@ PlacedExpression parse_placed_expression(const Document& document, const Node& n
 // An op from "- name: {op: kind, in: ..., ...}".
 FamilyOp parse_family_op(const Document& document, const Node& item);
 
-// Checks that every name an op reads is known by then, and that no name is used twice.
-// `known` grows by the ops' names.
-void check_op_names(const Document& document, const std::vector<FamilyOp>& ops,
-                    std::vector<std::string>& known);
+// The longest name or module path of a family's ops: each is spelled out once per repeated block.
+inline constexpr std::size_t kLongestName = 200;
+inline constexpr std::size_t kMostFamilyOps = 10'000;
+
+using Names = std::unordered_set<std::string>;
+
+// The names that an op makes: its own, or those of its several outputs.
+std::vector<std::string> made_names(const FamilyOp& op);
+
+// Checks that every name the op reads is in `known`. `later` are names made after it, which only
+// change the message.
+void check_reads(const Document& document, const FamilyOp& op, const Names& known,
+                 const Names& later);
+
+// Checks that `ops` read only what is known or made before, and make no name twice. Returns what
+// they make beyond what was known.
+std::vector<std::string> check_op_names(const Document& document, const std::vector<FamilyOp>& ops,
+                                        Names& known);
+
+// Throws at `position` for a name that is too long.
+void check_length(const Document& document, Position position, const std::string& what,
+                  const std::string& name);
 
 }  // namespace cairn

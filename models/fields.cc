@@ -108,7 +108,15 @@ const Node& Fields::require(std::string_view key) {
   const Node* node = find(key);
   if (node != nullptr) return *node;
   if (find_entry(key) != nullptr) fail_at_key(key, "expected a value, found nothing");
-  fail("missing key '" + std::string(key) + "'");
+  std::vector<std::string> others;  // one of them may be the key, misspelt
+  for (const Entry& entry : node_.entries) {
+    if (std::find(asked_.begin(), asked_.end(), entry.key) == asked_.end()) {
+      others.push_back(entry.key);
+    }
+  }
+  const std::string found = nearest_name(key, others);
+  fail("missing key '" + std::string(key) + "'" +
+       (found.empty() ? "" : ", found " + in_quotes(found)));
 }
 
 std::int64_t Fields::integer(std::string_view key) {

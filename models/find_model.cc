@@ -22,32 +22,6 @@ bool has_key(const Document& document, std::string_view key) {
                      [&](const Entry& entry) { return entry.key == key; });
 }
 
-FoundModel classify(Document document, std::string name) {
-  if (document.root.kind != NodeKind::kMapping) {
-    fail_at(document, document.root.position,
-            "expected a model (a mapping), found " + describe(document.root));
-  }
-  FoundModel found{.name = std::move(name)};
-  if (is_plain_graph(document)) {
-    found.kind = ModelFileKind::kPlainGraph;
-  } else if (has_key(document, "model")) {
-    found.kind = ModelFileKind::kModelFile;
-  } else if (has_key(document, "model_type") || has_key(document, "text_config") ||
-             has_key(document, "architectures")) {
-    found.kind = ModelFileKind::kHfConfig;
-  } else if (has_key(document, "family") && has_key(document, "ops")) {
-    fail_at(document, document.root.position,
-            "this is a family, which has no sizes: give a model of it (a file with 'model', "
-            "'family' and 'dims'), and its folder with --models");
-  } else {
-    fail_at(document, document.root.position,
-            "expected a plain graph ('cairn_graph'), a model file ('model') or a Hugging Face "
-            "config ('model_type'), found none of these keys");
-  }
-  found.document = std::move(document);
-  return found;
-}
-
 std::string name_of_path(const fs::path& path) {
   const std::string stem = path.stem().string();
   if (stem != "config") return stem;
@@ -80,7 +54,46 @@ const LibraryFile* find_by_source(const std::vector<LibraryFile>& catalogue,
   return nullptr;
 }
 
+// The catalogue model of that name, whatever the case of its letters.
+const LibraryFile* find_by_name(const std::vector<LibraryFile>& catalogue,
+                                const std::string& name) {
+  const auto found = std::find_if(catalogue.begin(), catalogue.end(), [&](const LibraryFile& file) {
+    return lower(file.stem) == lower(name);
+  });
+  return found == catalogue.end() ? nullptr : &*found;
+}
+
 }  // namespace
+
+FoundModel classify_model(Document document, std::string name) {
+  if (document.root.kind != NodeKind::kMapping) {
+    fail_at(document, document.root.position,
+            "expected a model (a mapping), found " + describe(document.root));
+  }
+  FoundModel found{.name = std::move(name)};
+  if (is_plain_graph(document)) {
+    found.kind = ModelFileKind::kPlainGraph;
+  } else if (has_key(document, "model")) {
+    found.kind = ModelFileKind::kModelFile;
+  } else if (has_key(document, "model_type") || has_key(document, "text_config") ||
+             has_key(document, "architectures")) {
+    found.kind = ModelFileKind::kHfConfig;
+  } else if (has_key(document, "family") && has_key(document, "ops")) {
+    fail_at(document, document.root.position,
+            "this is a family, which has no sizes: give a model of it (a file with 'model', "
+            "'family' and 'dims'), and its folder with --models");
+  } else {
+    fail_at(document, document.root.position,
+            "expected a plain graph ('cairn_graph'), a model file ('model') or a Hugging Face "
+            "config ('model_type'), found none of these keys");
+  }
+  found.document = std::move(document);
+  return found;
+}
+
+FoundModel read_catalogue_model(const LibraryFile& file) {
+  return classify_model(read_library_file(file), file.stem);
+}
 
 FoundModel find_model(const std::string& model,
                       const std::vector<std::filesystem::path>& folders) {
@@ -88,21 +101,24 @@ FoundModel find_model(const std::string& model,
   std::error_code error;
   if (fs::is_directory(model, error) && fs::exists(fs::path(model) / "config.json", error)) {
     const fs::path config = fs::path(model) / "config.json";
-    return classify(read_document(config), name_of_path(config));
+    return classify_model(read_document(config), name_of_path(config));
+  }
+  if (fs::is_directory(model, error) && (looks_like_a_path(model) || model.ends_with("/"))) {
+    throw InputError(model + ": expected a folder with a config.json, found none in it");
   }
   if (looks_like_a_path(model) || fs::is_regular_file(model, error)) {
-    return classify(read_document(model), name_of_path(model));
+    return classify_model(read_document(model), name_of_path(model));
   }
   const std::vector<LibraryFile> catalogue = library_files("catalogue", folders);
-  if (const LibraryFile* file = find_library_file(catalogue, lower(model))) {
-    return classify(read_library_file(*file), file->stem);
+  if (const LibraryFile* file = find_by_name(catalogue, model)) {
+    return read_catalogue_model(*file);
   }
   if (model.find('/') != std::string::npos) {
     if (const std::optional<fs::path> cached = find_in_hf_cache(model)) {
-      return classify(read_document(*cached), model);
+      return classify_model(read_document(*cached), model);
     }
     if (const LibraryFile* file = find_by_source(catalogue, model)) {
-      return classify(read_library_file(*file), file->stem);
+      return read_catalogue_model(*file);
     }
     throw InputError(fmt::format(
         "unknown model '{}': no such file, not in the Hugging Face cache ({}), and no model of the "
@@ -111,7 +127,7 @@ FoundModel find_model(const std::string& model,
   }
   std::vector<std::string> containing;
   for (const LibraryFile& file : catalogue) {
-    if (file.stem.find(lower(model)) != std::string::npos) containing.push_back(file.stem);
+    if (lower(file.stem).find(lower(model)) != std::string::npos) containing.push_back(file.stem);
   }
   const std::string hint = containing.empty() || containing.size() > 8
                                ? did_you_mean(model, stems(catalogue))

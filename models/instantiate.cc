@@ -83,7 +83,13 @@ class Instantiation {
         add_blocks(item, names);
       }
     }
-    const TensorId loss = names.find(request_.family.items.back().op.name);
+    const FamilyOp& last = request_.family.items.back().op;
+    const TensorId loss = names.find(last.name);
+    if (builder_.tensor(loss).producer == kNoOp) {
+      fail_at(document(), last.position,
+              fmt::format("op '{}': the last op makes the loss, but it passes '{}' through",
+                          last.name, builder_.tensor(loss).name));
+    }
     return builder_.build(loss);
   }
 
@@ -104,6 +110,23 @@ class Instantiation {
     }
   }
 
+  // The model's numbers are at fault as often as the family's ops: name both.
+  [[noreturn]] void fail_with_place(const Document& source, Position position,
+                                    const std::string& message) const {
+    throw InputError(fmt::format("{}: {}\n  at {}:{}:{}", request_.model_name, message,
+                                 source.file_name, position.line, position.column));
+  }
+
+  // Errors of the builder get the place of what was being added.
+  template <typename Action>
+  auto with_place(const Document& source, Position position, Action action) const {
+    try {
+      return action();
+    } catch (const InputError& error) {
+      fail_with_place(source, position, error.what());
+    }
+  }
+
   DataType data_type(const std::string& name) const {
     return name == "activation" ? request_.recipe.precision : *find_data_type(name);
   }
@@ -114,17 +137,23 @@ class Instantiation {
       for (const PlacedExpression& extent : input.shape) {
         shape.push_back(integer(document(), extent, request_.dims));
       }
-      names.tensors[input.name] =
-          builder_.add_input(input.name, data_type(input.data_type), std::move(shape), false);
+      names.tensors[input.name] = with_place(document(), input.position, [&] {
+        return builder_.add_input(input.name, data_type(input.data_type), shape, false);
+      });
     }
   }
 
   void add_blocks(const FamilyItem& item, TensorNames& names) {
     const std::int64_t count = integer(document(), item.count, request_.dims);
     if (count < 1 || count > kMostBlocks) {
-      throw InputError(fmt::format("{}: {} = {}: expected 1 to {} repeated blocks",
-                                   request_.model_name, item.count.expression.text, count,
-                                   kMostBlocks));
+      fail_with_place(document(), item.count.node->position,
+                      fmt::format("'{}' is {}: expected 1 to {} repeated blocks",
+                                  item.count.expression.text, count, kMostBlocks));
+    }
+    if (static_cast<std::size_t>(count) * item.block_ops.size() > kMostOps) {
+      fail_with_place(
+          document(), item.count.node->position,
+          fmt::format("'{}' is {}: more than {} ops", item.count.expression.text, count, kMostOps));
     }
     TensorId carried = names.find(item.carry_from);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -138,6 +167,27 @@ class Instantiation {
       carried = inside.find(item.carry_name);
     }
     names.tensors[item.carry_name] = carried;
+  }
+
+  // Ops that pass their input through count too: a repeated block may have nothing else.
+  void count_op() {
+    if (++op_count_ > kMostOps) {
+      throw InputError(fmt::format("{}: more than {} ops", request_.model_name, kMostOps));
+    }
+  }
+
+  // What later ops find under the names of an op that makes one tensor.
+  static void name_output(const FamilyOp& op, TensorId output, TensorNames& names) {
+    names.tensors[op.output_names.empty() ? op.name : op.output_names[0]] = output;
+  }
+
+  // "out" has to name every tensor that the op makes.
+  static void check_output_names(const Document& source, const FamilyOp& op,
+                                 std::size_t output_count) {
+    if (op.output_names.empty() || op.output_names.size() == output_count) return;
+    fail_at(source, op.position,
+            fmt::format("op '{}': it makes {} tensor{}, 'out' names {}", op.name, output_count,
+                        output_count == 1 ? "" : "s", op.output_names.size()));
   }
 
   OpAttributes attributes_of(const Document& source, const FamilyOp& op, const Scope& scope) const {
@@ -203,6 +253,7 @@ class Instantiation {
   void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
                      const Place& place) {
     if (const Layer* layer = layer_for(op)) {
+      count_op();
       if (!passes_through(document(), op, scope, names)) {
         add_layer(*layer, op, scope, names, place);
       }
@@ -215,7 +266,7 @@ class Instantiation {
   bool passes_through(const Document& source, const FamilyOp& op, const Scope& scope,
                       TensorNames& names) const {
     if (!op.condition || holds(source, *op.condition, scope)) return false;
-    names.tensors[op.name] = names.find(op.inputs[0]);
+    name_output(op, names.find(op.inputs[0]), names);
     return true;
   }
 
@@ -227,6 +278,12 @@ class Instantiation {
               fmt::format("op '{}': layer '{}' takes {} inputs, found {}", op.name, layer.name,
                           layer.inputs.size(), op.inputs.size()));
     }
+    if (op.shared_weight) {
+      fail_at(document(), op.position,
+              fmt::format("op '{}': layer '{}' spells it out, so its weight cannot be shared",
+                          op.name, layer.name));
+    }
+    check_output_names(document(), op, 1);
     TensorNames inside;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       inside.tensors[layer.inputs[i]] = names.find(op.inputs[i]);
@@ -248,12 +305,14 @@ class Instantiation {
     within.name_prefix = place.name_prefix;
     const FamilyOp& last = layer.ops.back();
     add_plain_op(*layer.document, last, op.name, attributes, inside, within);
-    names.tensors[op.name] = inside.find(last.name);
-    if (op.is_logits) builder_.mark_logits(names.find(op.name));
+    const TensorId output = inside.find(last.name);
+    name_output(op, output, names);
+    if (op.is_logits) builder_.mark_logits(output);
   }
 
   void add_plain_op(const Document& source, const FamilyOp& op, const std::string& name,
                     const Scope& scope, TensorNames& names, const Place& place) {
+    count_op();
     if (passes_through(source, op, scope, names)) return;
     OpRequest request{.name = place.name_prefix + name,
                       .kind = op.kind,
@@ -262,11 +321,9 @@ class Instantiation {
                       .block = place.block};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     if (is_identity(op, request.attributes, request.inputs[0])) {
-      names.tensors[op.name] = request.inputs[0];
+      check_output_names(source, op, 1);
+      name_output(op, request.inputs[0], names);
       return;
-    }
-    if (++op_count_ > kMostOps) {
-      throw InputError(fmt::format("{}: more than {} ops", request_.model_name, kMostOps));
     }
     share_weight(source, op, scope, place, request);
     const std::vector<TensorId> outputs = add_op(source, op, request);
@@ -275,10 +332,7 @@ class Instantiation {
       names.tensors[op.name] = outputs[0];
       return;
     }
-    if (op.output_names.size() != outputs.size()) {
-      fail_at(source, op.position, fmt::format("op '{}': it makes {} tensors, 'out' names {}",
-                                               op.name, outputs.size(), op.output_names.size()));
-    }
+    check_output_names(source, op, outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       names.tensors[op.output_names[i]] = outputs[i];
     }
@@ -300,12 +354,7 @@ class Instantiation {
 
   std::vector<TensorId> add_op(const Document& source, const FamilyOp& op,
                                const OpRequest& request) {
-    try {
-      return builder_.add_op(request);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: {}\n  at {}:{}:{}", request_.model_name, error.what(),
-                                   source.file_name, op.position.line, op.position.column));
-    }
+    return with_place(source, op.position, [&] { return builder_.add_op(request); });
   }
 
   const InstantiateRequest& request_;

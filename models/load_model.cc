@@ -72,6 +72,15 @@ std::optional<Family> family_of_model_type(const std::string& model_type,
   return std::nullopt;
 }
 
+// "bfloat16" or "torch.bfloat16", as configs spell it.
+std::optional<DataType> data_type_of_config(std::string text) {
+  if (text.starts_with("torch.")) text.erase(0, 6);
+  if (text == "bfloat16" || text == "bf16") return DataType::kBFloat16;
+  if (text == "float16" || text == "half" || text == "fp16") return DataType::kFloat16;
+  if (text == "float32" || text == "float" || text == "fp32") return DataType::kFloat32;
+  return std::nullopt;
+}
+
 // The family, and where its dims' values are, of one model file or config.
 struct ModelNumbers {
   Family family = {};
@@ -92,6 +101,12 @@ ModelNumbers numbers_of_model_file(const FoundModel& found, const ModelRequest& 
     fields.fail_at_key("dims", "expected a mapping, found " + describe(dims));
   }
   numbers.data_type = fields.optional_text("dtype");
+  if (numbers.data_type && !data_type_of_config(*numbers.data_type)) {
+    fail_at(found.document, fields.require("dtype").position,
+            fmt::format("{}: expected one of bf16, fp16, fp32 (or bfloat16, float16, float32), "
+                        "found {}",
+                        fields.what_of("dtype"), in_quotes(*numbers.data_type)));
+  }
   fields.refuse_unknown();
   numbers.sources = {
       {.document = &found.document, .mapping = &dims, .by_dim_name = true}};
@@ -137,19 +152,11 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const ModelRequest& r
   const Node* type = type_nodes[0] != nullptr ? type_nodes[0] : type_nodes.back();
   if (type == nullptr) fail_at(document, document.root.position, "missing key 'model_type'");
   std::sort(known.begin(), known.end());
-  fail_at(document, type->position,
-          fmt::format("unknown model_type '{}'{}; known: {} (a family file adds one: see "
-                      "CONTRIBUTING.md)",
-                      type->scalar, did_you_mean(type->scalar, known), join_names(known)));
-}
-
-// "bfloat16" or "torch.bfloat16", as configs spell it.
-std::optional<DataType> data_type_of_config(std::string text) {
-  if (text.starts_with("torch.")) text.erase(0, 6);
-  if (text == "bfloat16" || text == "bf16") return DataType::kBFloat16;
-  if (text == "float16" || text == "half" || text == "fp16") return DataType::kFloat16;
-  if (text == "float32" || text == "float" || text == "fp32") return DataType::kFloat32;
-  return std::nullopt;
+  fail_at(
+      document, type->position,
+      fmt::format("unknown model_type {}{}; known: {} (a family file adds one: see "
+                  "CONTRIBUTING.md)",
+                  in_quotes(type->scalar), did_you_mean(type->scalar, known), join_names(known)));
 }
 
 std::map<std::string, Layer> layers_of(const Family& family, const ModelRequest& request) {
@@ -160,14 +167,15 @@ std::map<std::string, Layer> layers_of(const Family& family, const ModelRequest&
       if (name.empty() || layers.contains(name)) continue;
       const LibraryFile* file = find_library_file(files, name);
       if (file == nullptr) {
-        throw InputError(fmt::format("{}: implementation of '{}': there is no layer '{}'{}",
-                                     family.document->file_name, kind, name,
-                                     did_you_mean(name, stems(files))));
+        fail_at(*family.document, implementation.position,
+                fmt::format("implementation of '{}': there is no layer '{}'{}", kind, name,
+                            did_you_mean(name, stems(files))));
       }
       Layer layer = parse_layer(read_library_file(*file));
       if (layer.of_kind != kind) {
-        throw InputError(fmt::format("{}: layer '{}' spells out a {}, not a {}",
-                                     family.document->file_name, name, layer.of_kind, kind));
+        fail_at(*family.document, implementation.position,
+                fmt::format("implementation of '{}': layer '{}' spells out a {}", kind, name,
+                            layer.of_kind));
       }
       layers.emplace(name, std::move(layer));
     }
@@ -241,11 +249,6 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   return model;
 }
 
-LoadedModel load_found(const ModelRequest& request, const FoundModel& found) {
-  return found.kind == ModelFileKind::kPlainGraph ? load_plain_graph(request, found)
-                                                  : load_family_model(request, found);
-}
-
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(std::tolower(c));
@@ -255,8 +258,13 @@ std::string lower(std::string text) {
 
 }  // namespace
 
+LoadedModel load_found_model(const ModelRequest& request, const FoundModel& found) {
+  return found.kind == ModelFileKind::kPlainGraph ? load_plain_graph(request, found)
+                                                  : load_family_model(request, found);
+}
+
 LoadedModel load_model(const ModelRequest& request) {
-  return load_found(request, find_model(request.model, request.folders));
+  return load_found_model(request, find_model(request.model, request.folders));
 }
 
 std::vector<CatalogueEntry> list_catalogue(const std::string& part,
@@ -264,14 +272,14 @@ std::vector<CatalogueEntry> list_catalogue(const std::string& part,
   std::vector<CatalogueEntry> entries;
   const std::string wanted = lower(part);
   for (const LibraryFile& file : library_files("catalogue", folders)) {
-    const FoundModel found = find_model(file.stem, folders);
+    const FoundModel found = read_catalogue_model(file);
     Fields fields(found.document, found.document.root, "a model");
     const std::string source = fields.optional_text("source").value_or("");
     if (lower(file.stem).find(wanted) == std::string::npos &&
         lower(source).find(wanted) == std::string::npos) {
       continue;
     }
-    const LoadedModel model = load_found({.tokens = 1, .folders = folders}, found);
+    const LoadedModel model = load_found_model({.tokens = 1, .folders = folders}, found);
     entries.push_back({.name = model.name,
                        .family = model.family,
                        .source = source,

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/recipe.h"
 #include "models/expression.h"
+#include "models/find_model.h"
 
 // From what the user typed to a concrete Graph: finds the model, reads it, applies the dims that
 // the command line sets, and runs the passes.
@@ -42,6 +43,9 @@ struct LoadedModel {
 
 // Throws InputError.
 LoadedModel load_model(const ModelRequest& request);
+
+// The same for a model that is found already; `request.model` is not looked at.
+LoadedModel load_found_model(const ModelRequest& request, const FoundModel& found);
 
 // One line of `cairn models`.
 struct CatalogueEntry {

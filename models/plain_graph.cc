@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "graph/checked.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr std::int64_t kFormatVersion = 1;
 constexpr std::size_t kMostOps = 250'000;
+constexpr std::size_t kLongestName = 1000;
+constexpr std::size_t kMostShownOfCycle = 8;
 
 // Errors of the builder get the place of what was being read.
 template <typename Action>
@@ -55,10 +58,26 @@ class PlainGraphReader {
       if (i + 1 == ops.size()) loss = outputs[0];
     }
     if (loss_name) loss = loss_named(root, *loss_name, builder);
-    return with_place(document_, document_.root.position, [&] { return builder.build(loss); });
+    const Node* loss_node = root.find("loss");
+    const Position place = loss_node == nullptr ? document_.root.position : loss_node->position;
+    return with_place(document_, place, [&] { return builder.build(loss); });
   }
 
  private:
+  // A name is printed in reports and messages as it stands.
+  std::string name_of(Fields& fields) const {
+    std::string name = fields.text("name");
+    if (name.empty()) fields.fail_at_key("name", "expected a name, found an empty text");
+    if (name.size() > kLongestName) {
+      fields.fail_at_key("name", fmt::format("expected at most {} characters, found {}",
+                                             kLongestName, name.size()));
+    }
+    if (printable(name, kLongestName) != name) {
+      fields.fail_at_key("name", "expected printable characters, found " + in_quotes(name));
+    }
+    return name;
+  }
+
   std::int64_t amount(Fields& fields, std::string_view key) const {
     return checked_amount(fields, key, fields.integer(key));
   }
@@ -79,11 +98,12 @@ class PlainGraphReader {
     if (inputs == nullptr) return;
     for (const Node& item : to_list(document_, *inputs, root.what_of("inputs"))) {
       Fields fields(document_, item, "an input");
-      const std::string name = fields.text("name");
+      const std::string name = name_of(fields);
       const std::int64_t bytes = amount(fields, "bytes");
       const bool requires_grad = fields.optional_boolean("requires_grad").value_or(false);
       fields.refuse_unknown();
-      with_place(document_, item.position, [&] { return builder.add_input_bytes(name, bytes, requires_grad); });
+      with_place(document_, item.position,
+                 [&] { return builder.add_input_bytes(name, bytes, requires_grad); });
     }
   }
 
@@ -92,11 +112,12 @@ class PlainGraphReader {
     if (parameters == nullptr) return;
     for (const Node& item : to_list(document_, *parameters, root.what_of("parameters"))) {
       Fields fields(document_, item, "a parameter");
-      const std::string name = fields.text("name");
+      const std::string name = name_of(fields);
       const std::int64_t bytes = amount(fields, "bytes");
       const bool trainable = fields.optional_boolean("trainable").value_or(true);
       fields.refuse_unknown();
-      with_place(document_, item.position, [&] { return builder.add_parameter_bytes(name, bytes, trainable); });
+      with_place(document_, item.position,
+                 [&] { return builder.add_parameter_bytes(name, bytes, trainable); });
     }
   }
 
@@ -148,14 +169,17 @@ class PlainGraphReader {
               fmt::format("{}, which op '{}' makes later", what, op_name(ops[producer->second])));
     }
     std::string path;
-    for (const std::size_t op : cycle) path += fmt::format("'{}' -> ", op_name(ops[op]));
+    for (std::size_t i = 0; i < std::min(cycle.size(), kMostShownOfCycle); ++i) {
+      path += fmt::format("'{}' -> ", op_name(ops[cycle[i]]));
+    }
+    if (cycle.size() > kMostShownOfCycle) path += "... -> ";
     fail_at(document_, place.position,
             fmt::format("{}: a cycle of ops: {}'{}'", what, path, op_name(ops[cycle[0]])));
   }
 
-  Cost read_cost(Fields& op, std::string_view key, const Cost& otherwise) const {
+  Cost read_cost(Fields& op, std::string_view key) const {
     const Node* node = op.find(key);
-    if (node == nullptr) return otherwise;
+    if (node == nullptr) return {};
     Fields fields(document_, *node, op.what_of(key));
     Cost cost{.flops = optional_amount(fields, "flops", 0)};
     cost.executed_flops = cost.flops;
@@ -183,11 +207,12 @@ class PlainGraphReader {
     if (node == nullptr) return made;
     for (const Node& item : to_list(document_, *node, op.what_of(key))) {
       Fields fields(document_, item, op.what_of(key));
-      CustomTensor tensor{.name = fields.text("name"), .bytes = amount(fields, "bytes")};
+      CustomTensor tensor{.name = name_of(fields), .bytes = amount(fields, "bytes")};
       if (const std::optional<std::string> base = fields.optional_text("view_of")) {
         tensor.view_of = builder.find(*base);
         if (tensor.view_of == kNoTensor) {
-          fields.fail_at_key("view_of", "there is no tensor '" + *base + "' before this op");
+          fields.fail_at_key("view_of",
+                             "there is no tensor " + in_quotes(*base) + " before this op");
         }
       }
       fields.refuse_unknown();
@@ -220,7 +245,7 @@ class PlainGraphReader {
                                 GraphBuilder& builder) const {
     const Node& node = ops[position];
     Fields unnamed(document_, node, fmt::format("op {}", position + 1));
-    CustomOp op{.name = unnamed.text("name")};
+    CustomOp op{.name = name_of(unnamed)};
     Fields fields(document_, node, fmt::format("op '{}'", op.name));
     fields.require("name");
     op.inputs = read_inputs_of(ops, position, fields, builder);
@@ -234,16 +259,18 @@ class PlainGraphReader {
     if (fields.find("sweep_workspace_bytes") != nullptr) {
       op.sweep_workspace_bytes = amount(fields, "sweep_workspace_bytes");
     }
-    op.forward = read_cost(fields, "forward", {});
-    op.backward = read_cost(fields, "backward", with_place(document_, node.position, [&] { return twice(op.forward); }));
+    op.forward = read_cost(fields, "forward");
+    op.backward = fields.find("backward") != nullptr
+                      ? read_cost(fields, "backward")
+                      : with_place(document_, node.position, [&] { return twice(op.forward); });
     const std::string recompute = fields.optional_text("recompute").value_or("always");
     if (const std::optional<RecomputePolicy> policy = recompute_policy(recompute)) {
       op.recompute = *policy;
     } else {
-      fields.fail_at_key("recompute",
-                         fmt::format("expected always, replay_random or never, found '{}'{}",
-                                     recompute,
-                                     did_you_mean(recompute, {"always", "replay_random", "never"})));
+      fields.fail_at_key(
+          "recompute",
+          fmt::format("expected always, replay_random or never, found '{}'{}", recompute,
+                      did_you_mean(recompute, {"always", "replay_random", "never"})));
     }
     const std::string side_effect = fields.optional_text("side_effect").value_or("none");
     if (side_effect != "none" && side_effect != "once") {

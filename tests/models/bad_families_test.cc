@@ -1,0 +1,228 @@
+// Families that are wrong in one way each, loaded as the family of a model with no numbers of its
+// own.
+
+#include <doctest/doctest.h>
+
+#include "models/load_model.h"
+#include "tests/models/bad_files.h"
+
+namespace cairn {
+namespace {
+
+void load_family(const std::filesystem::path& path) {
+  const std::string model = "model: m\nfamily: " + path.stem().string() + "\ndims: {}\n";
+  load_found_model({.folders = {test::bad_folder()}},
+                   classify_model(parse_document("model", model), "m"));
+}
+
+const std::vector<test::BadFile> kFamilies = {
+    {"attention_of_a_matrix.yaml",
+     "m: op 'up': 'labels' must be [batch, tokens, width], found [1, 2048]\n  at "
+     "attention_of_a_matrix.yaml:7:5"},
+    {"bias_is_text.yaml",
+     "bias_is_text.yaml:7:50: ''yes'': expected a condition, found the text 'yes'"},
+    {"billion_blocks.yaml",
+     "m: '1000000000' is 1000000000: expected 1 to 100000 repeated blocks\n  at "
+     "billion_blocks.yaml:7:13"},
+    {"block_carries_nothing.yaml",
+     "block_carries_nothing.yaml:7:5: a repeated block: it carries 'y', which nothing makes; "
+     "did you mean 'x'?"},
+    {"block_does_not_hand_on.yaml",
+     "block_does_not_hand_on.yaml:7:5: a repeated block: no op of it makes 'h' for the next"},
+    {"block_makes_the_loss.yaml",
+     "block_makes_the_loss.yaml:7:5: the last op makes the loss: expected an op, found a "
+     "repeated block"},
+    {"block_name_too_long.yaml",
+     "block_name_too_long.yaml:7:5: a repeated block: key 'name': expected at most 200 "
+     "characters, found 201"},
+    {"block_without_carry.yaml",
+     "block_without_carry.yaml:7:5: a repeated block: missing key 'carry'"},
+    {"block_without_ops.yaml", "block_without_ops.yaml:7:5: a repeated block has no ops"},
+    {"broken_expression.yaml",
+     "broken_expression.yaml:7:46: op 'up': key 'width': expected ')', found the end of the "
+     "expression"},
+    {"bytes_past_63_bits.yaml",
+     "m: tensor 'x': its bytes: 9011200000000000000 x 2 does not fit in 63 bits\n  at "
+     "bytes_past_63_bits.yaml:4:3"},
+    {"carry_as_text.yaml",
+     "carry_as_text.yaml:8:12: a repeated block: expected 'carry: {x: first}', found 'h = x'"},
+    {"condition_on_split.yaml",
+     "condition_on_split.yaml:7:57: op 'parts': key 'if': an op with several outputs cannot "
+     "pass its input through"},
+    {"custom_op.yaml",
+     "custom_op.yaml:7:14: op 'up': key 'op': a custom op states its bytes, which only a plain "
+     "graph can"},
+    {"default_flag_is_text.yaml",
+     "default_flag_is_text.yaml:3:16: dim 'b': its default: expected true or false, found 'yes'"},
+    {"default_negative.yaml",
+     "default_negative.yaml:2:19: dim 'width': its default: expected a size (an integer from "
+     "0), found -1"},
+    {"default_of_later_dim.yaml",
+     "default_of_later_dim.yaml:2:19: dim 'width': its default: unknown name 'b'"},
+    {"default_of_other_type.yaml",
+     "default_of_other_type.yaml:2:19: dim 'width': its default: expected a size (an integer "
+     "from 0), found 'four'"},
+    {"default_rate_too_large.yaml",
+     "default_rate_too_large.yaml:3:16: dim 'p': its default: expected a rate in [0, 1), found "
+     "1.5"},
+    {"default_with_remainder.yaml",
+     "default_with_remainder.yaml:2:31: dim 'width': its default: in 'a / 3': 10 / 3 leaves a "
+     "remainder of 1 ('//' rounds down)"},
+    {"dim_named_tokens.yaml",
+     "dim_named_tokens.yaml:2:23: dim 'tokens': the name is taken: every family has it"},
+    {"dim_twice.yaml", "dim_twice.yaml:3:9: dim 'width': the name is used twice"},
+    {"dim_without_default.yaml",
+     "dim_without_default.yaml:2:15: dim 'width': expected [config key, ..., default], found "
+     "fewer than two items"},
+    {"empty_shape.yaml",
+     "empty_shape.yaml:4:26: input 'x': key 'shape': expected at least one dim, found none"},
+    {"family_as_list.yaml",
+     "family_as_list.yaml:1:9: a family: key 'family': expected a text, found a list"},
+    {"flops_past_63_bits.yaml",
+     "m: op 'wide': 6144000000000 x 1500000000 does not fit in 63 bits\n  at "
+     "flops_past_63_bits.yaml:8:5"},
+    {"heads_do_not_divide.yaml",
+     "m: op 'up': the width 4 of 'x' does not divide into 3 heads\n  at "
+     "heads_do_not_divide.yaml:7:5"},
+    {"implementation_of_other_kind.yaml",
+     "implementation_of_other_kind.yaml:3:25: implementation of 'gelu': layer 'rms_norm_hf' "
+     "spells out a rms_norm"},
+    {"implementation_of_unknown_kind.yaml",
+     "implementation_of_unknown_kind.yaml:3:19: implementation of 'attenton': unknown op kind; "
+     "did you mean 'attention'?"},
+    {"implementation_unknown_layer.yaml",
+     "implementation_unknown_layer.yaml:3:25: implementation of 'gelu': there is no layer "
+     "'gelu_old_hf'; did you mean 'gelu_new_hf'?"},
+    {"implementation_without_default.yaml",
+     "implementation_without_default.yaml:3:30: implementation of 'attention': missing key "
+     "'default'"},
+    {"key_of_other_shape.yaml",
+     "m: op 'up': 'k' must be [1, 2048, 4], found [1, 2048, 3]\n  at "
+     "key_of_other_shape.yaml:8:5"},
+    {"kv_heads_do_not_divide.yaml",
+     "m: op 'up': 4 heads do not divide into 3 kv_heads\n  at kv_heads_do_not_divide.yaml:7:5"},
+    {"labels_do_not_match.yaml",
+     "m: op 'loss': labels [1] do not match logits [1, 2048, 4]\n  at "
+     "labels_do_not_match.yaml:8:5"},
+    {"loss_passes_through.yaml",
+     "loss_passes_through.yaml:7:5: op 'loss': the last op makes the loss, but it passes 'x' "
+     "through"},
+    {"loss_with_several_outputs.yaml",
+     "loss_with_several_outputs.yaml:7:5: op 'loss': the last op makes the loss: expected one "
+     "output, without 'out'"},
+    {"missing_attribute.yaml", "missing_attribute.yaml:7:9: op 'up': missing key 'width'"},
+    {"missing_inputs.yaml", "missing_inputs.yaml:1:1: a family: missing key 'inputs'"},
+    {"missing_ops.yaml", "missing_ops.yaml:1:1: a family: missing key 'ops'"},
+    {"negative_width.yaml", "negative_width.yaml:7:36: 'width - 5' is -1; it must be positive"},
+    {"no_ops.yaml", "no_ops.yaml:6:1: a family: key 'ops': expected ops, found none"},
+    {"note_without_say.yaml", "note_without_say.yaml:3:9: a note: missing key 'say'"},
+    {"op_name_too_long.yaml",
+     "op_name_too_long.yaml:7:5: op name "
+     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...': expected at most 200 "
+     "characters, found 201"},
+    {"op_name_with_dot.yaml",
+     "op_name_with_dot.yaml:7:5: op name 'up.1': expected letters, digits and underscores"},
+    {"op_named_as_input.yaml", "op_named_as_input.yaml:7:5: op 'x': the name is used twice"},
+    {"op_not_a_mapping.yaml",
+     "op_not_a_mapping.yaml:7:5: expected one op, '- name: {op: kind, in: input}', found 'up'"},
+    {"op_twice.yaml", "op_twice.yaml:8:5: op 'up': the name is used twice"},
+    {"op_twice_in_block.yaml", "op_twice_in_block.yaml:11:9: op 'g': the name is used twice"},
+    {"ops_as_mapping.yaml",
+     "ops_as_mapping.yaml:6:6: a family: key 'ops': expected a list, found a mapping"},
+    {"parameters_past_63_bits.yaml",
+     "m: op 'a': 16384 x 500000000000000000 does not fit in 63 bits\n  at "
+     "parameters_past_63_bits.yaml:7:5"},
+    {"part_out_of_range.yaml",
+     "m: op 'up': part 2 is not among 2 parts\n  at part_out_of_range.yaml:7:5"},
+    {"parts_do_not_divide.yaml",
+     "m: op 'parts': the width 4 of 'x' does not divide into 3 parts\n  at "
+     "parts_do_not_divide.yaml:7:5"},
+    {"probability_of_one.yaml",
+     "probability_of_one.yaml:7:33: '1' is 1; expected a probability in [0, 1)"},
+    {"product_past_63_bits.yaml",
+     "m: tensor 'x': its number of elements: 2048 x 1200000000000000000 does not fit in 63 "
+     "bits\n  at product_past_63_bits.yaml:4:3"},
+    {"reads_itself.yaml", "reads_itself.yaml:7:5: op 'up': it reads 'up' before that is made"},
+    {"reads_later.yaml", "reads_later.yaml:7:5: op 'up': it reads 'down' before that is made"},
+    {"reads_nothing.yaml",
+     "reads_nothing.yaml:7:5: op 'up': it reads 'y', which nothing makes; did you mean 'x'?"},
+    {"reads_past_block.yaml",
+     "reads_past_block.yaml:12:5: op 'loss': it reads 'up', which nothing makes"},
+    {"requirement_not_met.yaml", "m: the width must be above 8 (width = 4)"},
+    {"requirement_without_else.yaml",
+     "requirement_without_else.yaml:3:11: a requirement: missing key 'else'"},
+    {"scores_of_other_shapes.yaml",
+     "m: op 'up': 'k' must be [1, 2048, 4], found [1, 2048, 3]\n  at "
+     "scores_of_other_shapes.yaml:8:5"},
+    {"shapes_do_not_fit.yaml",
+     "m: op 'up': [1, 2048, 4] and [1, 2048, 3] do not fit together\n  at "
+     "shapes_do_not_fit.yaml:8:5"},
+    {"size_past_63_bits.yaml",
+     "m: tensor 'up.weight': its number of elements: 8000000000000000000 x 4 does not fit in "
+     "63 bits\n  at size_past_63_bits.yaml:7:5"},
+    {"too_few_inputs.yaml",
+     "too_few_inputs.yaml:7:19: op 'up': key 'in': a add takes 2 inputs, found 1"},
+    {"too_many_inputs.yaml",
+     "too_many_inputs.yaml:7:22: op 'up': key 'in': a linear takes 1 input, found 2"},
+    {"too_many_ops.yaml", "m: '90000' is 90000: more than 250000 ops\n  at too_many_ops.yaml:7:13"},
+    {"too_many_parts.yaml", "m: op 'up': 5000 parts are too many\n  at too_many_parts.yaml:7:5"},
+    {"two_blocks_of_one_name.yaml",
+     "m: tensor 'layers.0.h': the name is used twice\n  at two_blocks_of_one_name.yaml:14:9"},
+    {"two_ops_in_one_item.yaml",
+     "two_ops_in_one_item.yaml:7:5: expected one op, '- name: {op: kind, in: input}', found a "
+     "mapping"},
+    {"two_wide_cats.yaml",
+     "m: op 'c': its width: 9000000000000000000 + 9000000000000000000 does not fit in 63 "
+     "bits\n  at two_wide_cats.yaml:7:5"},
+    {"unknown_attribute.yaml",
+     "unknown_attribute.yaml:7:9: op 'up': missing key 'width', found 'widht'"},
+    {"unknown_cast_type.yaml",
+     "unknown_cast_type.yaml:7:34: op 'up': key 'dtype': expected one of fp32, bf16, fp16, "
+     "int64, int32, bool, activation, found 'float'"},
+    {"unknown_data_type.yaml",
+     "unknown_data_type.yaml:5:12: input 'labels': key 'dtype': expected one of fp32, bf16, "
+     "fp16, int64, int32, bool, activation, found 'int46'; did you mean 'int64'?"},
+    {"unknown_dim_in_shape.yaml",
+     "unknown_dim_in_shape.yaml:4:49: unknown name 'widht'; did you mean 'width'?"},
+    {"unknown_dim_in_width.yaml",
+     "unknown_dim_in_width.yaml:7:36: unknown name 'widht'; did you mean 'width'?"},
+    {"unknown_key.yaml",
+     "unknown_key.yaml:3:1: a family: unknown key 'token_limt'; did you mean 'token_limit'?"},
+    {"unknown_op_kind.yaml",
+     "unknown_op_kind.yaml:7:14: op 'up': key 'op': unknown op kind 'linaer'; did you mean "
+     "'linear'?"},
+    {"unknown_token_limit.yaml",
+     "unknown_token_limit.yaml:3:1: a family: key 'token_limit': there is no dim 'widht' among "
+     "the sizes; did you mean 'width'?"},
+    {"values_of_other_shapes.yaml",
+     "m: op 'up': 'x' must be [1, 4, 2048, 2048], found [1, 2048, 4]\n  at "
+     "values_of_other_shapes.yaml:7:5"},
+    {"weight_of_an_add.yaml",
+     "weight_of_an_add.yaml:8:31: op 'up': key 'weight': a add has no weight"},
+    {"weight_of_nothing.yaml",
+     "weight_of_nothing.yaml:7:5: op 'up': no op 'down' before it has a weight to share"},
+    {"weight_of_other_shape.yaml",
+     "m: op 'up': its weight cannot be 'a.weight': the shapes differ\n  at "
+     "weight_of_other_shape.yaml:8:5"},
+    {"weight_of_spelled_out_op.yaml",
+     "weight_of_spelled_out_op.yaml:9:5: op 'up': layer 'rms_norm_hf' spells it out, so its "
+     "weight cannot be shared"},
+    {"weight_with_unknown_key.yaml",
+     "weight_with_unknown_key.yaml:8:59: op 'up': key 'weight': unknown key 'when'; expected "
+     "one of: of, if"},
+    {"wrong_number_of_outs.yaml",
+     "wrong_number_of_outs.yaml:7:5: op 'parts': it makes 2 tensors, 'out' names 3"},
+    {"zero_blocks.yaml",
+     "m: 'width - 4' is 0: expected 1 to 100000 repeated blocks\n  at zero_blocks.yaml:7:13"},
+    {"zero_dim_in_shape.yaml",
+     "m: tensor 'x': a dim is 0; every dim must be positive\n  at zero_dim_in_shape.yaml:4:3"},
+    {"zero_width.yaml", "zero_width.yaml:7:36: 'width - 4' is 0; it must be positive"},
+};
+
+}  // namespace
+
+TEST_CASE("a wrong family is refused, with the place and what was expected") {
+  test::check_bad_files("families", kFamilies, load_family);
+}
+
+}  // namespace cairn

@@ -1,0 +1,248 @@
+// Layers, configs, model files and plain graphs that are wrong in one way each.
+
+#include "tests/models/bad_files.h"
+
+#include <doctest/doctest.h>
+
+#include "models/family.h"
+#include "models/load_model.h"
+
+namespace cairn {
+namespace {
+
+void load(const std::filesystem::path& path) { load_model({.model = path.string()}); }
+
+const std::vector<test::BadFile> kLayers = {
+    {"inputs_as_mapping.yaml",
+     "inputs_as_mapping.yaml:3:9: a layer: key 'inputs': expected a name or a list of names, "
+     "found a mapping"},
+    {"missing_inputs.yaml", "missing_inputs.yaml:1:1: a layer: missing key 'inputs'"},
+    {"missing_of.yaml", "missing_of.yaml:1:1: a layer: missing key 'of'"},
+    {"no_ops.yaml", "no_ops.yaml:4:1: a layer: key 'ops': expected ops, found none"},
+    {"op_twice.yaml", "op_twice.yaml:6:5: op 'a': the name is used twice"},
+    {"reads_later.yaml", "reads_later.yaml:5:5: op 'a': it reads 'out' before that is made"},
+    {"reads_nothing.yaml",
+     "reads_nothing.yaml:5:5: op 'out': it reads 'y', which nothing makes; did you mean 'x'?"},
+    {"repeated_block.yaml",
+     "repeated_block.yaml:5:5: expected one op, '- name: {op: kind, in: input}', found a "
+     "mapping"},
+    {"several_outputs.yaml",
+     "several_outputs.yaml:5:5: op 'out': the last op makes the layer's output: expected one, "
+     "without 'out'"},
+    {"unknown_key.yaml",
+     "unknown_key.yaml:3:1: a layer: unknown key 'input'; did you mean 'inputs'?"},
+    {"unknown_kind.yaml",
+     "unknown_kind.yaml:2:1: a layer: key 'of': unknown op kind 'gleu'; did you mean 'gelu'?"},
+    {"unknown_op_kind.yaml",
+     "unknown_op_kind.yaml:5:15: op 'out': key 'op': unknown op kind 'tahn'; did you mean "
+     "'tanh'?"},
+};
+
+const std::vector<test::BadFile> kConfigs = {
+    {"billion_layers.json",
+     "billion_layers: 'layers' is 1000000000: expected 1 to 100000 repeated blocks"},
+    {"control_characters.json",
+     "control_characters.json:2:17: unknown model_type 'lla?[31mma'; known: gpt2, llama, "
+     "megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
+    {"dropout_of_one.json",
+     "dropout_of_one.json:7:24: key 'attention_dropout': expected a rate in [0, 1), found 1"},
+    {"dtype_as_list.json", "dtype_as_list.json:7:12: key 'dtype': expected a text, found a list"},
+    {"duplicate_key.json",
+     "duplicate_key.json:7:3: expected each key once, found 'hidden_size' again (the first is "
+     "at 3:3)"},
+    {"empty_mapping.json",
+     "empty_mapping.json:1:1: expected a plain graph ('cairn_graph'), a model file ('model') "
+     "or a Hugging Face config ('model_type'), found none of these keys"},
+    {"heads_do_not_divide_hidden.json",
+     "models/families/llama.yaml:11:26: dim 'head_dim': its default: in 'hidden / heads': 64 / "
+     "6 leaves a remainder of 4 ('//' rounds down)"},
+    {"heads_do_not_divide_kv_heads.json",
+     "heads_do_not_divide_kv_heads: num_attention_heads must be a multiple of "
+     "num_key_value_heads (heads = 4, kv_heads = 3)"},
+    {"hidden_past_63_bits.json",
+     "hidden_past_63_bits: op 'embed': 8192000000000000000 x 2 does not fit in 63 bits"},
+    {"hidden_size_as_text.json",
+     "hidden_size_as_text.json:3:18: key 'hidden_size': expected an integer, found the text "
+     "'64'"},
+    {"hidden_size_with_fraction.json",
+     "hidden_size_with_fraction.json:3:18: key 'hidden_size': expected an integer, found '64.5'"},
+    {"list_at_the_root.json",
+     "list_at_the_root.json:1:1: expected a model (a mapping), found a list"},
+    {"missing_hidden_size.json",
+     "missing_hidden_size.json:1:1: missing key 'hidden_size', which family 'llama' needs, "
+     "found 'hiden_size'"},
+    {"missing_model_type.json", "missing_model_type.json:1:1: missing key 'model_type'"},
+    {"model_type_as_list.json",
+     "model_type_as_list.json:2:17: key 'model_type': expected a text, found a list"},
+    {"negative_vocab.json",
+     "negative_vocab.json:7:17: key 'vocab_size': expected a positive integer, found -100"},
+    {"no_model.json",
+     "no_model.json:1:1: expected a plain graph ('cairn_graph'), a model file ('model') or a "
+     "Hugging Face config ('model_type'), found none of these keys"},
+    {"null_hidden_size.json",
+     "null_hidden_size.json:3:3: key 'hidden_size': expected a value, found nothing"},
+    {"size_past_64_bits.json",
+     "size_past_64_bits.json:7:17: key 'vocab_size': expected an integer within 64 bits, found "
+     "'9223372036854775808'"},
+    {"text_at_the_root.json",
+     "text_at_the_root.json:1:1: expected a model (a mapping), found the text 'llama'"},
+    {"text_config_as_list.json",
+     "text_config_as_list.json:7:18: key 'text_config': expected a mapping, found a list"},
+    {"tied_as_text.json",
+     "tied_as_text.json:7:26: key 'tie_word_embeddings': expected true or false, found the "
+     "text 'yes'"},
+    {"too_many_layers.json", "too_many_layers: 'layers' is 99999: more than 250000 ops"},
+    {"unknown_activation.json",
+     "unknown_activation: only hidden_act silu is known to this family (activation = 'relu')"},
+    {"unknown_model_type.json",
+     "unknown_model_type.json:2:17: unknown model_type 'lama'; did you mean 'llama'?; known: "
+     "gpt2, llama, megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
+    {"unknown_nested_model_type.json",
+     "unknown_nested_model_type.json:2:17: unknown model_type 'llava'; did you mean 'llama'?; "
+     "known: gpt2, llama, megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
+    {"vocab_past_63_bits.json",
+     "vocab_past_63_bits: tensor 'embed.weight': its number of elements: 9000000000000000000 x "
+     "64 does not fit in 63 bits"},
+    {"zero_layers.json",
+     "zero_layers.json:4:24: key 'num_hidden_layers': expected a positive integer, found 0"},
+};
+
+const std::vector<test::BadFile> kModels = {
+    {"a_family.yaml",
+     "a_family.yaml:1:1: this is a family, which has no sizes: give a model of it (a file with "
+     "'model', 'family' and 'dims'), and its folder with --models"},
+    {"dims_as_list.yaml",
+     "dims_as_list.yaml:3:1: a model: key 'dims': expected a mapping, found a list"},
+    {"missing_dim.yaml", "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs"},
+    {"missing_dims.yaml", "missing_dims.yaml:1:1: a model: missing key 'dims'"},
+    {"missing_family.yaml", "missing_family.yaml:1:1: a model: missing key 'family'"},
+    {"unknown_data_type.yaml",
+     "unknown_data_type.yaml:3:8: a model: key 'dtype': expected one of bf16, fp16, fp32 (or "
+     "bfloat16, float16, float32), found 'float8'"},
+    {"unknown_dim.yaml",
+     "unknown_dim.yaml:3:8: family 'llama' has no dim 'hiden'; it has hidden, layers, heads, "
+     "kv_heads, head_dim, ffn, vocab, max_tokens, window, tied, qkv_bias, mlp_bias, "
+     "attention_dropout, activation; did you mean 'hidden'?"},
+    {"unknown_family.yaml",
+     "unknown_family.yaml:2:9: unknown family 'lama'; did you mean 'llama'?; known: gpt2, "
+     "llama, megatron_gpt"},
+    {"unknown_key.yaml", "unknown_key.yaml:3:1: a model: unknown key 'dim'; did you mean 'dims'?"},
+    {"zero_dim.yaml", "zero_dim.yaml:3:16: key 'hidden': expected a positive integer, found 0"},
+};
+
+const std::vector<test::BadFile> kGraphs = {
+    {"alias_of_no_input.yaml",
+     "alias_of_no_input.yaml:5:5: op 'f': it aliases the gradient of 'y', which is not one of "
+     "its inputs; did you mean 'x'?"},
+    {"bytes_past_63_bits.yaml",
+     "bytes_past_63_bits.yaml:5:55: op 'f': key 'outputs': key 'bytes': expected an integer "
+     "within 64 bits, found '9223372036854775808'"},
+    {"cost_as_number.yaml",
+     "cost_as_number.yaml:5:69: op 'f': key 'forward': expected a mapping, found '8'"},
+    {"empty_name.yaml",
+     "empty_name.yaml:5:6: op 1: key 'name': expected a name, found an empty text"},
+    {"flops_past_63_bits.yaml",
+     "flops_past_63_bits.yaml:5:5: backward FLOPs: 5000000000000000000 x 2 does not fit in 63 "
+     "bits"},
+    {"in_place_of_a_view_of_an_input.yaml",
+     "in_place_of_a_view_of_an_input.yaml:1:1: op 'w' overwrites 'x', which lives for the "
+     "whole step"},
+    {"in_place_of_an_input.yaml",
+     "in_place_of_an_input.yaml:1:1: op 'w' overwrites 'x', which lives for the whole step"},
+    {"in_place_of_what_is_read_later.yaml",
+     "in_place_of_what_is_read_later.yaml:1:1: op 'w' overwrites 'y', which op 'l' reads later"},
+    {"in_place_of_what_is_saved.yaml",
+     "in_place_of_what_is_saved.yaml:1:1: op 'w' overwrites 'y', which op 'f' saves for its "
+     "Backward"},
+    {"in_place_under_a_view.yaml",
+     "in_place_under_a_view.yaml:1:1: op 'w' overwrites 'y', which shares its storage with "
+     "'u', which op 'l' reads later"},
+    {"in_place_without_view.yaml",
+     "in_place_without_view.yaml:5:5: op 'f': an in-place op's first output must be a view of "
+     "its first input"},
+    {"input_twice.yaml", "input_twice.yaml:4:5: tensor 'x': the name is used twice"},
+    {"inputs_as_mapping.yaml",
+     "inputs_as_mapping.yaml:2:9: a plain graph: key 'inputs': expected a list, found a mapping"},
+    {"list_at_the_root.yaml",
+     "list_at_the_root.yaml:1:1: expected a model (a mapping), found a list"},
+    {"long_cycle.yaml",
+     "long_cycle.yaml:5:25: op 'f0': it reads 't11': a cycle of ops: 'f0' -> 'f1' -> 'f2' -> "
+     "'f3' -> 'f4' -> 'f5' -> 'f6' -> 'f7' -> ... -> 'f0'"},
+    {"loss_is_an_auxiliary.yaml",
+     "loss_is_an_auxiliary.yaml:4:7: the loss 'a' is an auxiliary, which only a Backward reads"},
+    {"loss_is_an_input.yaml", "loss_is_an_input.yaml:4:7: the loss 'x' is not made by any op"},
+    {"missing_ops.yaml", "missing_ops.yaml:1:1: a plain graph: missing key 'ops'"},
+    {"moved_past_63_bits.yaml",
+     "moved_past_63_bits.yaml:5:5: backward moved bytes: 5000000000000000000 x 2 does not fit "
+     "in 63 bits"},
+    {"name_too_long.yaml",
+     "name_too_long.yaml:5:6: op 1: key 'name': expected at most 1000 characters, found 1001"},
+    {"name_with_control_characters.yaml",
+     "name_with_control_characters.yaml:5:6: op 1: key 'name': expected printable characters, "
+     "found 'f?[31m'"},
+    {"negative_block.yaml",
+     "negative_block.yaml:5:60: op 'f': key 'block': expected a block from 0, found -1"},
+    {"negative_flops.yaml",
+     "negative_flops.yaml:5:70: op 'f': key 'forward': key 'flops': expected zero or more, "
+     "found -1"},
+    {"negative_parameter.yaml",
+     "negative_parameter.yaml:5:15: a parameter: key 'bytes': expected zero or more, found -1"},
+    {"op_reads_itself.yaml",
+     "op_reads_itself.yaml:5:24: op 'f': it reads 'y': a cycle of ops: 'f' -> 'f'"},
+    {"op_twice.yaml", "op_twice.yaml:6:5: op 'f': the name is used twice"},
+    {"outputs_as_text.yaml",
+     "outputs_as_text.yaml:5:37: op 'f': key 'outputs': expected a list, found 'y'"},
+    {"parameter_named_as_input.yaml",
+     "parameter_named_as_input.yaml:5:5: tensor 'x': the name is used twice"},
+    {"parameters_past_63_bits.yaml",
+     "parameters_past_63_bits.yaml:5:5: parameter 'w': optimizer states: 5000000000000000000 x "
+     "2 does not fit in 63 bits"},
+    {"reads_an_auxiliary.yaml",
+     "reads_an_auxiliary.yaml:6:5: op 'loss': it reads 'a', an auxiliary of op 'f', which only "
+     "that op's own Backward reads"},
+    {"reads_nothing.yaml",
+     "reads_nothing.yaml:6:27: op 'loss': it reads 'yy', which nothing makes; did you mean 'y'?"},
+    {"sum_past_63_bits.yaml",
+     "sum_past_63_bits.yaml:6:5: op 'g': bytes it moves: 5000000000000000000 + "
+     "5000000000000000000 does not fit in 63 bits"},
+    {"time_past_63_bits.yaml",
+     "time_past_63_bits.yaml:5:5: backward time: 5000000000000000000 x 2 does not fit in 63 "
+     "bits"},
+    {"unknown_loss.yaml",
+     "unknown_loss.yaml:4:1: a plain graph: key 'loss': there is no tensor 'zz'; did you mean "
+     "'z'?"},
+    {"unknown_side_effect.yaml",
+     "unknown_side_effect.yaml:5:60: op 'f': key 'side_effect': expected none or once, found "
+     "'twice'"},
+    {"view_larger_than_its_storage.yaml",
+     "view_larger_than_its_storage.yaml:5:5: tensor 'y': a view of 16 bytes does not fit in "
+     "the 8 bytes of 'x'"},
+    {"view_of_nothing.yaml",
+     "view_of_nothing.yaml:5:58: op 'f': key 'outputs': key 'view_of': there is no tensor 'q' "
+     "before this op"},
+    {"view_of_other_op.yaml",
+     "view_of_other_op.yaml:6:5: tensor 'z': it is a view of 'x', which is not an input of op "
+     "'g'"},
+};
+
+}  // namespace
+
+TEST_CASE("a wrong layer is refused, with the place and what was expected") {
+  test::check_bad_files("layers", kLayers, [](const std::filesystem::path& path) {
+    parse_layer(read_document(path));
+  });
+}
+
+TEST_CASE("a wrong config.json is refused, with the place and what was expected") {
+  test::check_bad_files("configs", kConfigs, load);
+}
+
+TEST_CASE("a wrong model file is refused, with the place and what was expected") {
+  test::check_bad_files("models", kModels, load);
+}
+
+TEST_CASE("a wrong plain graph is refused, with the place and what was expected") {
+  test::check_bad_files("graphs", kGraphs, load);
+}
+
+}  // namespace cairn

@@ -1,0 +1,140 @@
+#include "models/dims.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+const char* const kFamily =
+    "family: f\n"
+    "dims: {hidden: hidden_size, heads: [n_head, num_heads, 8], head_dim: [hd, hidden // heads],\n"
+    "       window: [w, 0]}\n"
+    "flags: {tied: [tie, true]}\n"
+    "rates: {p: [drop, 0.1]}\n"
+    "texts: {act: [hidden_act, 'silu']}\n"
+    "inputs: {x: {dtype: activation, shape: [batch, tokens, hidden]}}\n"
+    "ops:\n"
+    "  - loss: {op: mean, in: x}\n";
+
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+// "hidden 64, heads 8, ...", or the message.
+std::string resolved(const std::string& config, const Overrides& set = {},
+                     bool by_dim_name = false) {
+  const Family family = parse_family(parse_document("family", kFamily));
+  std::vector<DimOverride> overrides;
+  for (const auto& [name, value] : set) overrides.push_back({name, value, "--set " + name});
+  std::string text;
+  try {
+    const Document document = parse_document("config", config);
+    const std::vector<DimSource> sources = {
+        {.document = &document, .mapping = &document.root, .by_dim_name = by_dim_name}};
+    for (const auto& [name, value] : resolve_dims(family, sources, overrides)) {
+      text += (text.empty() ? "" : ", ") + name + " " + spell(value);
+    }
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    return message.substr(0, message.find('\n'));
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("dims come from the config's keys, else from their defaults, in the family's order") {
+  CHECK(resolved("{hidden_size: 64}") ==
+        "hidden 64, heads 8, head_dim 8, window 0, tied 1, p 0.1, act 'silu'");
+  CHECK(
+      resolved("{act: x, drop: 0, tie: false, hidden_size: 64, num_heads: 4, hidden_act: relu}") ==
+      "hidden 64, heads 4, head_dim 16, window 0, tied 0, p 0, act 'relu'");
+}
+
+TEST_CASE("of several keys the first one present counts, and a null counts as absent") {
+  CHECK(resolved("{hidden_size: 64, num_heads: 4, n_head: 2}").find("heads 2") !=
+        std::string::npos);
+  CHECK(resolved("{hidden_size: 64, num_heads: 4, n_head: null}").find("heads 4") !=
+        std::string::npos);
+}
+
+TEST_CASE("a model file names the dims themselves") {
+  CHECK(resolved("{hidden: 64, heads: 4}", {}, true).starts_with("hidden 64, heads 4"));
+  CHECK(resolved("{hidden_size: 64}", {}, true) ==
+        "config:1:2: family 'f' has no dim 'hidden_size'; it has hidden, heads, head_dim, window, "
+        "tied, p, act");
+  CHECK(resolved("{hidden: 64, head: 4}", {}, true) ==
+        "config:1:14: family 'f' has no dim 'head'; it has hidden, heads, head_dim, window, tied, "
+        "p, act; did you mean 'heads'?");
+  CHECK(resolved("{heads: 4}", {}, true) ==
+        "config:1:1: missing key 'hidden', which family 'f' needs");
+}
+
+TEST_CASE("a missing key is asked for by its name, and a slip is pointed out") {
+  CHECK(resolved("{n_head: 4}") == "config:1:1: missing key 'hidden_size', which family 'f' needs");
+  CHECK(resolved("{hiddensize: 4}") ==
+        "config:1:1: missing key 'hidden_size', which family 'f' needs, found 'hiddensize'");
+  CHECK(resolved("{hidden_size: null}") ==
+        "config:1:2: key 'hidden_size': expected a value, found nothing");
+}
+
+TEST_CASE("values of the wrong type are refused where they stand") {
+  CHECK(resolved("{hidden_size: 0}") ==
+        "config:1:15: key 'hidden_size': expected a positive integer, found 0");
+  CHECK(resolved("{hidden_size: [64]}") ==
+        "config:1:15: key 'hidden_size': expected an integer, found a list");
+  CHECK(resolved("{hidden_size: 64, tie: 1}") ==
+        "config:1:24: key 'tie': expected true or false, found '1'");
+  CHECK(resolved("{hidden_size: 64, drop: 1.5}") ==
+        "config:1:25: key 'drop': expected a rate in [0, 1), found 1.5");
+  CHECK(resolved("{hidden_size: 64, drop: -0.1}") ==
+        "config:1:25: key 'drop': expected a rate in [0, 1), found -0.1");
+  CHECK(resolved("{hidden_size: 64, hidden_act: {a: b}}") ==
+        "config:1:31: key 'hidden_act': expected a text, found a mapping");
+}
+
+TEST_CASE("what the user sets wins, and later defaults follow it") {
+  CHECK(resolved("{hidden_size: 64}", {{"heads", "4"}})
+            .starts_with("hidden 64, heads 4, head_dim 16"));
+  CHECK(resolved("{hidden_size: 64}", {{"tied", "false"}, {"p", "0.25"}, {"act", "relu"}})
+            .ends_with("tied 0, p 0.25, act 'relu'"));
+  // It need not be in the config at all.
+  CHECK(resolved("{}", {{"hidden", "64"}}).starts_with("hidden 64"));
+}
+
+TEST_CASE("a size may be set in thousands or millions") {
+  CHECK(resolved("{hidden_size: 64}", {{"hidden", "248k"}}).starts_with("hidden 248000,"));
+  CHECK(resolved("{hidden_size: 64}", {{"hidden", "2M"}}).starts_with("hidden 2000000,"));
+  CHECK(resolved("{hidden_size: 64}", {{"hidden", "9000000000000000000k"}}) ==
+        "--set hidden: 9000000000000000000 x 1000 does not fit in 63 bits");
+}
+
+TEST_CASE("what the user sets has to make sense") {
+  const std::string expected_size =
+      "--set heads: expected a positive integer (248k is 248000), found '";
+  for (const char* value :
+       {"0", "-4", "4.5", "", "k", "four", "4 ", "0x10", "9999999999999999999", "+4", "1e3"}) {
+    CHECK(resolved("{hidden_size: 64}", {{"heads", value}}) == expected_size + value + "'");
+  }
+  CHECK(resolved("{hidden_size: 64}", {{"tied", "yes"}}) ==
+        "--set tied: expected true or false, found 'yes'");
+  for (const char* value : {"1", "-0.1", "nan", "inf", "", "0.1x", "half"}) {
+    CHECK(resolved("{hidden_size: 64}", {{"p", value}}) ==
+          "--set p: expected a rate in [0, 1), found '" + std::string(value) + "'");
+  }
+  CHECK(resolved("{hidden_size: 64}", {{"hiden", "4"}}) ==
+        "--set hiden: family 'f' has no dim 'hiden'; it has hidden, heads, head_dim, window, tied, "
+        "p, act; did you mean 'hidden'?");
+}
+
+TEST_CASE("an override of a huge config is found without walking it for every dim") {
+  std::string config = "{hidden_size: 64";
+  for (int i = 0; i < 20'000; ++i) config += ", k" + std::to_string(i) + ": 1";
+  CHECK(resolved(config + "}").starts_with("hidden 64"));
+}
+
+}  // namespace cairn
