@@ -1,0 +1,52 @@
+// The example files of docs/formats.md, read verbatim.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "models/gpu_catalogue.h"
+#include "models/load_model.h"
+#include "tests/docs/fenced_files.h"
+
+namespace cairn {
+namespace {
+
+TEST_CASE("the example files of docs/formats.md are read as the page says") {
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
+  CHECK(files == std::vector<std::string>{
+                     "two_blocks.yaml", "families/gated_mlp.yaml", "layers/geglu_eager.yaml",
+                     "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml"});
+
+  const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
+  CHECK(plain.block_count == 2);
+  CHECK(parameter_bytes(plain) == 8192);         // 4096 + 2 * 2048
+  CHECK(optimizer_state_bytes(plain) == 16384);  // two states of adamw
+
+  // A block: the norm's 64 weights, and gate, up and down of 64 x 256.
+  const std::int64_t hidden = 64;
+  const std::int64_t blocks = 2 * (hidden + 3 * hidden * 256);
+  const LoadedModel tiny = load_model({.model = "gated-mlp-tiny", .folders = {folder.path()}});
+  CHECK(tiny.recipe.precision == DataType::kBFloat16);
+  CHECK(parameter_count(tiny.graph) == 1000 * hidden + blocks);
+  const auto has_op = [&](const std::string& name) {
+    return std::any_of(tiny.graph.ops.begin(), tiny.graph.ops.end(),
+                       [&](const Op& op) { return op.name == name; });
+  };
+  CHECK(has_op("layers.0.act.activated"));
+  CHECK(has_op("layers.0.act"));
+  CHECK_FALSE(has_op("layers.1.drop"));  // its probability is 0
+
+  const LoadedModel config =
+      load_model({.model = (folder.path() / "gated").string(), .folders = {folder.path()}});
+  CHECK(config.name == "gated");
+  CHECK(config.recipe.precision == DataType::kFloat32);
+  CHECK(parameter_count(config.graph) == hidden * 2 * 1000 + blocks);  // nothing is tied
+
+  const DeviceSpec gpu = find_gpu("lab-card", {folder.path()});
+  CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
+  CHECK(gpu.has_rates);
+}
+
+}  // namespace
+}  // namespace cairn
