@@ -33,6 +33,10 @@ const DataTypeRow& row_of(DataType type) {
 
 std::int64_t bytes_per_element(DataType type) { return row_of(type).bytes; }
 
+bool is_floating(DataType type) {
+  return type == DataType::kFloat32 || type == DataType::kBFloat16 || type == DataType::kFloat16;
+}
+
 std::string_view data_type_name(DataType type) { return row_of(type).name; }
 
 std::optional<DataType> find_data_type(std::string_view name) {

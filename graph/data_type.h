@@ -14,6 +14,7 @@ namespace cairn {
 enum class DataType { kFloat32, kBFloat16, kFloat16, kInt64, kInt32, kBool };
 
 std::int64_t bytes_per_element(DataType type);
+bool is_floating(DataType type);
 
 // Short names: fp32, bf16, fp16, int64, int32, bool.
 std::string_view data_type_name(DataType type);

@@ -66,6 +66,20 @@ void check_readable(const Graph& graph, const std::string& op_name,
   }
 }
 
+// Ids and labels are integers; everything else that ops compute on is floating point.
+void check_input_types(const Graph& graph, const OpRequest& request) {
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const Tensor& input = graph.tensor(request.inputs[i]);
+    const std::vector<std::size_t>& integers = request.kind->integer_inputs;
+    const bool wants_integer = std::find(integers.begin(), integers.end(), i) != integers.end();
+    if (is_floating(input.data_type) != wants_integer) continue;
+    throw InputError(fmt::format("op '{}': a {} takes {} as input {}, found '{}' of {}",
+                                 request.name, request.kind->name,
+                                 wants_integer ? "integers" : "floating-point numbers", i + 1,
+                                 input.name, data_type_name(input.data_type)));
+  }
+}
+
 // Marks what has a gradient: requires one, and the loss depends on it.
 void derive_gradients(Graph& graph) {
   graph.tensors[index(graph.loss)].has_gradient = graph.tensor(graph.loss).requires_grad;
@@ -210,9 +224,6 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
   });
   const auto add = [&](const TensorSketch& sketch, TensorRole role, bool has_suffix) {
     const std::string name = has_suffix ? op.name + "." + sketch.suffix : op.name;
-    const bool floating = sketch.data_type == DataType::kFloat32 ||
-                          sketch.data_type == DataType::kBFloat16 ||
-                          sketch.data_type == DataType::kFloat16;
     return add_tensor(
         {.name = name,
          .data_type = sketch.data_type,
@@ -220,7 +231,7 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
          .bytes = shape_bytes(name, sketch.data_type, sketch.shape),
          .role = role,
          .producer = id,
-         .requires_grad = role == TensorRole::kOutput && requires_grad && floating,
+         .requires_grad = role == TensorRole::kOutput && requires_grad && is_floating(sketch.data_type),
          .is_logits = is_logits},
         sketch.view_of_input ? op.inputs[*sketch.view_of_input] : kNoTensor);
   };
@@ -236,6 +247,7 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
   CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
   check_input_count(request);
   check_readable(graph_, request.name, request.inputs);
+  check_input_types(graph_, request);
   std::vector<const Tensor*> inputs;
   for (const TensorId id : request.inputs) inputs.push_back(&graph_.tensor(id));
   const std::vector<const Tensor*> no_parameters;
@@ -344,17 +356,19 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
   for (const CustomTensor& made : custom.auxiliaries) {
     op.auxiliaries.push_back(add(made, TensorRole::kAuxiliary));
   }
+  std::vector<TensorId> sorted_inputs = op.inputs;
+  std::sort(sorted_inputs.begin(), sorted_inputs.end());
   const auto of_this_op = [&](const std::string& name, bool inputs_only, const char* what) {
+    const TensorId found = find(name);
+    if (std::binary_search(sorted_inputs.begin(), sorted_inputs.end(), found)) return found;
+    if (!inputs_only && found != kNoTensor && graph_.tensor(found).producer == id) return found;
     std::vector<TensorId> known = op.inputs;
     if (!inputs_only) {
       known.insert(known.end(), op.outputs.begin(), op.outputs.end());
       known.insert(known.end(), op.auxiliaries.begin(), op.auxiliaries.end());
     }
     std::vector<std::string> names;
-    for (const TensorId tensor : known) {
-      if (graph_.tensor(tensor).name == name) return tensor;
-      names.push_back(graph_.tensor(tensor).name);
-    }
+    for (const TensorId tensor : known) names.push_back(graph_.tensor(tensor).name);
     throw InputError(fmt::format("op '{}': it {} '{}', which is not {}{}", custom.name, what, name,
                                  inputs_only ? "one of its inputs" : "one of its own tensors",
                                  did_you_mean(name, names)));

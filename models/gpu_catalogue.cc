@@ -44,8 +44,9 @@ void merge(std::vector<GpuEntry>& gpus, GpuEntry entry) {
 
 std::vector<GpuEntry> all_gpus(GpuFile builtin, const std::vector<std::filesystem::path>& folders) {
   std::vector<GpuEntry> gpus = std::move(builtin.entries);
-  for (const std::filesystem::path& folder : folders) {
-    for (const std::filesystem::path& path : gpu_files(folder)) {
+  // The first folder's entry of an id counts, as for every other file: it is merged last.
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    for (const std::filesystem::path& path : gpu_files(*folder)) {
       GpuFile file = read_gpus(read_document(path), builtin.defaults);
       for (GpuEntry& entry : file.entries) merge(gpus, std::move(entry));
     }

@@ -27,6 +27,7 @@ OpDerivation derive_embedding(const OpContext& op) {
 
 OpKindInfo embedding_kind() {
   return {.name = "embedding",
+          .integer_inputs = {0},
           .attributes = {AttributeKey::kRows, AttributeKey::kWidth},
           .required = {AttributeKey::kRows, AttributeKey::kWidth},
           .parameters = embedding_parameters,

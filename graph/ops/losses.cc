@@ -43,11 +43,19 @@ OpDerivation derive_nll_loss(const OpContext& op) {
 }  // namespace
 
 OpKindInfo cross_entropy_kind() {
-  return {.name = "cross_entropy", .min_inputs = 2, .max_inputs = 2, .derive = derive_cross_entropy};
+  return {.name = "cross_entropy",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .integer_inputs = {1},
+          .derive = derive_cross_entropy};
 }
 
 OpKindInfo nll_loss_kind() {
-  return {.name = "nll_loss", .min_inputs = 2, .max_inputs = 2, .derive = derive_nll_loss};
+  return {.name = "nll_loss",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .integer_inputs = {1},
+          .derive = derive_nll_loss};
 }
 
 }  // namespace cairn

@@ -63,8 +63,9 @@ struct OpKindInfo {
   std::string_view name = {};
   std::size_t min_inputs = 1;
   std::size_t max_inputs = 1;
-  std::vector<AttributeKey> attributes = {};  // accepted
-  std::vector<AttributeKey> required = {};    // and never zero
+  std::vector<std::size_t> integer_inputs = {};  // ids, labels; all others are floating point
+  std::vector<AttributeKey> attributes = {};     // accepted
+  std::vector<AttributeKey> required = {};       // and never zero
   // Suffix and shape of each parameter (the type is the builder's); null: none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
   OpDerivation (*derive)(const OpContext&) = nullptr;

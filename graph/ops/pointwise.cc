@@ -25,6 +25,14 @@ OpDerivation derive_saving_output(const OpContext& op) {
 
 OpDerivation derive_saving_nothing(const OpContext& op) { return derive_unary(op, {}); }
 
+DataType asked_type(const OpContext& op) {
+  const DataType type = *op.attributes.data_type;
+  if (!is_floating(type)) {
+    refuse(op, fmt::format("its dtype is {}, which carries no gradient", data_type_name(type)));
+  }
+  return type;
+}
+
 // The mean over the last dim: saves only sizes.
 OpDerivation derive_mean(const OpContext& op) {
   last_dim(op, *op.inputs[0]);  // there has to be one
@@ -37,7 +45,7 @@ OpDerivation derive_mean(const OpContext& op) {
 // reader of model files leaves it out.)
 OpDerivation derive_cast(const OpContext& op) {
   OpDerivation result = derive_unary(op, {});
-  result.outputs[0].data_type = *op.attributes.data_type;
+  result.outputs[0].data_type = asked_type(op);
   return result;
 }
 
@@ -53,7 +61,7 @@ OpDerivation derive_dropout(const OpContext& op) {
 // Softmax saves its output; with `dtype` it computes and returns that type in one kernel.
 OpDerivation derive_softmax(const OpContext& op) {
   OpDerivation result = derive_unary(op, {.outputs = {0}});
-  if (op.attributes.data_type) result.outputs[0].data_type = *op.attributes.data_type;
+  if (op.attributes.data_type) result.outputs[0].data_type = asked_type(op);
   return result;
 }
 
