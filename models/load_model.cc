@@ -48,10 +48,23 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   return model;
 }
 
+// Files are found by their own names, so what they call themselves must agree.
+void check_own_name(const LibraryFile& file, const Document& document, const std::string& name) {
+  if (name == file.stem) return;
+  fail_at(document, document.root.position,
+          fmt::format("this file is '{}.yaml', but calls itself '{}'", file.stem, name));
+}
+
+Family read_family(const LibraryFile& file, Document document) {
+  Family family = parse_family(std::move(document));
+  check_own_name(file, *family.document, family.name);
+  return family;
+}
+
 Family family_named(const Document& document, const Node& name, const ModelRequest& request) {
   const std::vector<LibraryFile> files = library_files("families", request.folders);
   if (const LibraryFile* file = find_library_file(files, name.scalar)) {
-    return parse_family(read_library_file(*file));
+    return read_family(*file, read_library_file(*file));
   }
   fail_at(document, name.position, fmt::format("unknown family '{}'{}; known: {}", name.scalar,
                                                did_you_mean(name.scalar, stems(files)),
@@ -66,7 +79,7 @@ std::optional<Family> family_of_model_type(const std::string& model_type,
     const std::vector<std::string> types = family_model_types(document);
     known_types.insert(known_types.end(), types.begin(), types.end());
     if (std::find(types.begin(), types.end(), model_type) != types.end()) {
-      return parse_family(std::move(document));
+      return read_family(file, std::move(document));
     }
   }
   return std::nullopt;
@@ -172,6 +185,7 @@ std::map<std::string, Layer> layers_of(const Family& family, const ModelRequest&
                             did_you_mean(name, stems(files))));
       }
       Layer layer = parse_layer(read_library_file(*file));
+      check_own_name(*file, *layer.document, layer.name);
       if (layer.of_kind != kind) {
         fail_at(*family.document, implementation.position,
                 fmt::format("implementation of '{}': layer '{}' spells out a {}", kind, name,
