@@ -1,0 +1,52 @@
+"""The bytes that torch's CPU allocator has out, read from the profiler's memory events.
+
+Not a TorchDispatchMode: one holds tensors a moment longer, and then autograd, which adds a second
+gradient in place only where it is the sole owner, adds out of place instead.
+"""
+
+import gc
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+
+def profiled(run):
+    gc.collect()  # now, not during run(): what earlier tests left is no business of it
+    gc.disable()
+    try:
+        return _profiled(run)
+    finally:
+        gc.enable()
+
+
+def _profiled(run):
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    return sorted(profiler.profiler.kineto_results.events(), key=lambda event: event.start_ns())
+
+
+def peak_bytes(run):
+    """The most bytes that run() has out at once, over what was out before it."""
+    live = peak = 0
+    for event in profiled(run):
+        if event.name() == "[memory]":
+            live += event.nbytes()
+            peak = max(peak, live)
+    return peak
+
+
+def allocated_bytes(run):
+    """All bytes that run() ever asked for."""
+    events = profiled(run)
+    return sum(event.nbytes() for event in events
+               if event.name() == "[memory]" and event.nbytes() > 0)
+
+
+def kernels(run, names):
+    """How often run() called each of these: {"aten::add": 2, ...}."""
+    called = [event.name() for event in profiled(run)]
+    return {name: called.count(name) for name in names}
+
+
+def rng_state_bytes():
+    return torch.get_rng_state().nbytes

@@ -1,0 +1,129 @@
+"""What autograd saves for one op: torch against the C++ rule of each op kind (graph/ops/*.cc).
+
+The expected sets are written by hand from that rule; "mean" and the like are sizes in bytes of what
+the op makes for itself.
+"""
+
+import pytest
+import torch
+from saved_tensors import saved_storages
+from torch.nn import functional
+from transformers.models.llama.modeling_llama import repeat_kv
+
+import models
+
+BATCH, TOKENS, WIDTH, HEADS = 2, 8, 16, 4
+BF16, FP32 = torch.bfloat16, torch.float32
+ROWS = BATCH * TOKENS
+BF16_BYTES = 2 * ROWS * WIDTH
+ROW_STATISTIC = 4 * ROWS
+
+
+def tokens(dtype=BF16, width=WIDTH, requires_grad=True):
+    made = torch.zeros(BATCH, TOKENS, width, device="meta", dtype=dtype)
+    return made.requires_grad_(requires_grad)
+
+
+def weight(*shape, requires_grad=True):
+    made = torch.zeros(*shape, device="meta", dtype=BF16)
+    return made.requires_grad_(requires_grad)
+
+
+def labels():
+    return torch.zeros(ROWS, device="meta", dtype=torch.long)
+
+
+def heads_of(x):
+    return x.view(BATCH, TOKENS, HEADS, -1).transpose(1, 2)
+
+
+FROZEN = dict(requires_grad=False)
+
+# name: (graph/ops file, tensors, call, names of the saved inputs, is the output saved, other bytes)
+OPS = {
+    "linear": ("linear.cc", dict(x=tokens(), w=weight(24, WIDTH)),
+               lambda x, w: functional.linear(x, w), "xw", False, []),
+    "linear, frozen": ("linear.cc", dict(x=tokens(), w=weight(24, WIDTH, **FROZEN)),
+                       lambda x, w: functional.linear(x, w), "w", False, []),
+    "linear, first": ("linear.cc", dict(x=tokens(**FROZEN), w=weight(24, WIDTH)),
+                      lambda x, w: functional.linear(x, w), "x", False, []),
+    "layer_norm": ("norms.cc", dict(x=tokens(), w=weight(WIDTH)),
+                   lambda x, w: functional.layer_norm(x, (WIDTH,), w), "xw", False,
+                   [ROW_STATISTIC, ROW_STATISTIC]),
+    "embedding": ("embedding.cc", dict(i=labels(), w=weight(32, WIDTH)),
+                  lambda i, w: functional.embedding(i, w), "i", False, []),
+    "dropout": ("pointwise.cc", dict(x=tokens()),
+                lambda x: functional.dropout(x, 0.1), "", False, [ROWS * WIDTH]),
+    "dropout of probability 0": ("pointwise.cc", dict(x=tokens()),
+                                 lambda x: functional.dropout(x, 0.0), "", False, []),
+    "gelu": ("pointwise.cc", dict(x=tokens()), functional.gelu, "x", False, []),
+    "silu": ("pointwise.cc", dict(x=tokens()), functional.silu, "x", False, []),
+    "pow": ("pointwise.cc", dict(x=tokens()), lambda x: x.pow(2), "x", False, []),
+    "tanh": ("pointwise.cc", dict(x=tokens()), torch.tanh, "", True, []),
+    "rsqrt": ("pointwise.cc", dict(x=tokens()), torch.rsqrt, "", True, []),
+    "neg": ("pointwise.cc", dict(x=tokens()), torch.neg, "", False, []),
+    "scale": ("pointwise.cc", dict(x=tokens()), lambda x: x * 0.5, "", False, []),
+    "add_scalar": ("pointwise.cc", dict(x=tokens()), lambda x: x + 1.0, "", False, []),
+    "mean": ("pointwise.cc", dict(x=tokens()), lambda x: x.mean(-1, keepdim=True), "", False, []),
+    "copy": ("pointwise.cc", dict(x=tokens()),
+             lambda x: x.transpose(0, 1).contiguous(), "", False, []),
+    "cast": ("pointwise.cc", dict(x=tokens()), lambda x: x.float(), "", False, []),
+    "softmax": ("pointwise.cc", dict(x=tokens()), lambda x: x.softmax(-1), "", True, []),
+    "softmax with a dtype": ("pointwise.cc", dict(x=tokens()),
+                             lambda x: x.softmax(-1, dtype=FP32), "", True, []),
+    "log_softmax": ("pointwise.cc", dict(x=tokens(FP32)),
+                    lambda x: x.log_softmax(-1), "", True, []),
+    "add": ("binary.cc", dict(x=tokens(), y=tokens()), torch.add, "", False, []),
+    "mul": ("binary.cc", dict(x=tokens(), y=tokens()), torch.mul, "xy", False, []),
+    "mul by a constant tensor": ("binary.cc", dict(x=tokens(), y=tokens(**FROZEN)), torch.mul, "y",
+                                 False, []),
+    "mul_weight": ("binary.cc", dict(x=tokens(), w=weight(WIDTH)), torch.mul, "xw", False, []),
+    "mul_weight, frozen": ("binary.cc", dict(x=tokens(), w=weight(WIDTH, **FROZEN)), torch.mul, "w",
+                           False, []),
+    "slice": ("layout.cc", dict(x=tokens()), lambda x: x[..., :WIDTH // 2], "", False, []),
+    "split": ("layout.cc", dict(x=tokens()), lambda x: x.split(4, -1)[0], "", False, []),
+    "cat": ("layout.cc", dict(x=tokens(), y=tokens()),
+            lambda x, y: torch.cat((x, y), -1), "", False, []),
+    # nll_loss keeps the divisor of its mean too, 4 bytes that Cairn leaves out.
+    "nll_loss": ("losses.cc", dict(x=torch.zeros(ROWS, WIDTH, device="meta", requires_grad=True),
+                                   i=labels()),
+                 lambda x, i: functional.nll_loss(x, i), "xi", False, [4]),
+    "attention_scores": ("attention.cc", dict(q=tokens(), k=tokens()),
+                         lambda q, k: heads_of(q) @ heads_of(k).transpose(2, 3), "", False,
+                         [BF16_BYTES, BF16_BYTES]),  # copies of q and k, head by head: their bytes
+    "attention_values": ("attention.cc", dict(p=weight(BATCH, HEADS, TOKENS, TOKENS), v=tokens()),
+                         lambda p, v: p @ heads_of(v), "p", False, [BF16_BYTES]),
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_an_op_saves_what_its_kind_says(name):
+    _, tensors, call, saved_inputs, saves_output, others = OPS[name]
+    outputs = []
+    with models.gpu_kernels():
+        kept = saved_storages(lambda: outputs.append(call(*tensors.values())))
+    expected = [tensors[letter].untyped_storage().nbytes() for letter in saved_inputs]
+    expected += [outputs[0].untyped_storage().nbytes()] if saves_output else []
+    assert sorted(kept.elements()) == sorted(expected + others)
+
+
+def test_a_flash_kernel_saves_its_inputs_output_and_logsumexp():
+    # graph/ops/attention.cc: q, k, v, out, logsumexp; the random state of 16 bytes with dropout.
+    # torch keeps that state always, and an unused scalar of 8 bytes.
+    q, k, v = tokens(), tokens(width=WIDTH // 2), tokens(width=WIDTH // 2)
+    key_heads = [x.view(BATCH, TOKENS, HEADS // 2, -1).transpose(1, 2) for x in (k, v)]
+    with models.gpu_kernels():
+        kept = saved_storages(lambda: functional.scaled_dot_product_attention(
+            heads_of(q), *key_heads, is_causal=True, enable_gqa=True))
+    logsumexp = 4 * BATCH * HEADS * TOKENS
+    assert sorted(kept.elements()) == sorted(
+        [BF16_BYTES, BF16_BYTES // 2, BF16_BYTES // 2, BF16_BYTES, logsumexp, 16, 8])
+
+
+def test_repeat_kv_makes_a_storage_and_saves_nothing():
+    k = tokens(width=WIDTH // 2)
+    heads = k.view(BATCH, TOKENS, HEADS // 2, -1).transpose(1, 2)
+    outputs = []
+    kept = saved_storages(lambda: outputs.append(repeat_kv(heads, 2)))
+    assert not kept
+    assert outputs[0].untyped_storage().nbytes() == BF16_BYTES
