@@ -59,13 +59,23 @@ SavedSet product_saved(const Tensor& a, const Tensor& b) {
   return saved;
 }
 
+// The gradient of a broadcast operand is first made at the output's size, then summed.
+OpDerivation derive_product(const OpContext& op, const Tensor& a, const Tensor& b) {
+  OpDerivation result{.outputs = {binary_output(op, a, b)},
+                      .saved = product_saved(a, b),
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  const TensorSketch& output = result.outputs[0];
+  for (const Tensor* operand : {&a, &b}) {
+    if (!operand->requires_grad || operand->shape == output.shape) continue;
+    result.backward_workspace_bytes = product(
+        op, {element_count(output.shape, op.name), bytes_per_element(output.data_type)});
+  }
+  return result;
+}
+
 OpDerivation derive_mul(const OpContext& op) {
-  const Tensor& a = *op.inputs[0];
-  const Tensor& b = *op.inputs[1];
-  return {.outputs = {binary_output(op, a, b)},
-          .saved = product_saved(a, b),
-          .forward = memory_bound_cost(),
-          .backward = memory_bound_cost()};
+  return derive_product(op, *op.inputs[0], *op.inputs[1]);
 }
 
 std::vector<TensorSketch> mul_weight_parameters(const OpContext& op) {
@@ -73,12 +83,7 @@ std::vector<TensorSketch> mul_weight_parameters(const OpContext& op) {
 }
 
 OpDerivation derive_mul_weight(const OpContext& op) {
-  const Tensor& x = *op.inputs[0];
-  const Tensor& weight = *op.parameters[0];
-  return {.outputs = {binary_output(op, x, weight)},
-          .saved = product_saved(x, weight),
-          .forward = memory_bound_cost(),
-          .backward = memory_bound_cost()};
+  return derive_product(op, *op.inputs[0], *op.parameters[0]);
 }
 
 // Gated activations as one kernel: gate and up are saved, nothing between. One input holds both

