@@ -33,3 +33,15 @@ TEST_CASE("every document of the corpus is read or refused") {
 TEST_CASE("every expression of the corpus is evaluated or refused") {
   CHECK(replay("expression", cairn::fuzz::expression) >= 8);
 }
+
+TEST_CASE("every plain graph of the corpus is read, replayed and validated, or refused") {
+  CHECK(replay("plain_graph", cairn::fuzz::plain_graph) >= 8);
+}
+
+TEST_CASE("every config of the corpus becomes a graph or is refused") {
+  CHECK(replay("hf_config", cairn::fuzz::hf_config) >= 8);
+}
+
+TEST_CASE("every family of the corpus becomes a graph or is refused") {
+  CHECK(replay("family", cairn::fuzz::family) >= 8);
+}
