@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// The sentences under the table of `cairn fit`: the verdict, and what to do. A pure function from
+// numbers to text; cli/what_if.h finds the numbers that need further evaluations.
+
+namespace cairn {
+
+struct StrategyNumbers {
+  std::string name = {};
+  std::int64_t peak_bytes = 0;
+  double slowdown = 0;  // 0.24: a step takes 24 % longer than with "none"
+};
+
+// Another batch or sample length with which a strategy fits.
+struct SizeThatFits {
+  std::int64_t batch = 0;
+  std::int64_t tokens = 0;  // 0: unknown, as for plain graphs
+  std::string strategy = {};
+  std::int64_t peak_bytes = 0;
+};
+
+// An optimizer that keeps fewer bytes of states, with which a strategy fits.
+struct OptimizerThatFits {
+  std::string text = {};  // "SGD without momentum (no states)"
+  std::string strategy = {};
+  std::int64_t peak_bytes = 0;
+};
+
+struct GpuThatFits {
+  std::string id = {};
+  std::string strategy = {};  // the cheapest that fits there
+};
+
+struct AdviceInput {
+  std::optional<std::int64_t> capacity_bytes = {};  // empty: no GPU was named
+  std::vector<StrategyNumbers> strategies = {};     // "none" first
+  std::int64_t training_state_bytes = 0;            // parameters, their gradients, optimizer states
+  std::int64_t logits_and_loss_bytes = 0;           // at the peak of the recommended strategy
+  std::int64_t batch = 0;                           // 0: unknown
+  std::int64_t tokens = 0;
+  std::optional<SizeThatFits> larger = {};
+  std::optional<SizeThatFits> smaller = {};
+  std::vector<OptimizerThatFits> optimizers = {};
+  std::vector<GpuThatFits> gpus = {};  // the smallest that fit, by capacity
+};
+
+// The cheapest strategy that fits, else the one with the smallest peak; without a capacity "none".
+std::size_t recommended_strategy(const std::vector<StrategyNumbers>& strategies,
+                                 std::optional<std::int64_t> capacity_bytes);
+
+bool fits(const StrategyNumbers& strategy, std::optional<std::int64_t> capacity_bytes);
+
+// One sentence; "" without a capacity.
+std::string verdict(const AdviceInput& input);
+
+// One sentence or two an entry, the most useful first.
+std::vector<std::string> advice(const AdviceInput& input);
+
+// "every-layer checkpointing", "no checkpointing".
+std::string with_strategy(const std::string& name);
+
+}  // namespace cairn

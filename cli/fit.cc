@@ -1,0 +1,141 @@
+#include "cli/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/what_if.h"
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+constexpr Strategy kNone = {.algorithm = Algorithm::kNone};
+
+// The strategies worth a row: those asked for, behind "none" to compare with, or the usual ones.
+std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, const Graph& graph) {
+  std::vector<Strategy> strategies = {kNone};
+  for (const std::string& text : asked) {
+    const Strategy strategy = parse_strategy(text);
+    const bool is_listed = std::any_of(
+        strategies.begin(), strategies.end(),
+        [&](const Strategy& other) { return strategy_name(other) == strategy_name(strategy); });
+    if (!is_listed) strategies.push_back(strategy);
+  }
+  if (!asked.empty()) return strategies;
+  strategies.push_back({.algorithm = Algorithm::kEveryLayer});
+  const auto layer_count = static_cast<std::int64_t>(layer_ranges(graph).size());
+  for (const std::int64_t layers : {2, 4}) {
+    if (layers > layer_count) continue;
+    strategies.push_back({.algorithm = Algorithm::kUniform, .layers_per_region = layers});
+  }
+  strategies.push_back({.algorithm = Algorithm::kSqrt});
+  return strategies;
+}
+
+// Evaluates each strategy; of the usual ones, those that make the plan of an earlier one are left
+// out, and a note says so.
+void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
+  const DeviceSpec* const device = answer.gpu ? &*answer.gpu : nullptr;
+  for (const Strategy& strategy : listed_strategies(options.checkpointing, answer.model.graph)) {
+    Evaluation evaluation = evaluate(answer.model.graph, strategy, answer.extent, device);
+    const auto same = std::find_if(
+        answer.evaluations.begin(), answer.evaluations.end(),
+        [&](const Evaluation& other) { return is_same_plan(other.plan, evaluation.plan); });
+    if (same == answer.evaluations.end() || !options.checkpointing.empty()) {
+      answer.evaluations.push_back(std::move(evaluation));
+    } else {
+      answer.notes.push_back(
+          fmt::format("{} makes the same plan as {} here", evaluation.name, same->name));
+    }
+  }
+}
+
+void add_notes(FitAnswer& answer) {
+  const auto add = [&](const std::string& note) {
+    if (std::find(answer.notes.begin(), answer.notes.end(), note) == answer.notes.end()) {
+      answer.notes.push_back(note);
+    }
+  };
+  for (const std::string& note : answer.model.notes) add(note);
+  for (const Evaluation& evaluation : answer.evaluations) {
+    for (const std::string& warning : evaluation.schedule.warnings) add(warning);
+  }
+  if (answer.gpu && !answer.gpu->has_rates && !answer.slowdown_is_time) {
+    add("a bare size has no speed: what a strategy costs is counted in FLOPs");
+  }
+}
+
+AdviceInput numbers_for_advice(const FitAnswer& answer) {
+  AdviceInput input{.training_state_bytes = training_state_bytes(answer.model.graph),
+                    .batch = dim_value(answer.model, "batch"),
+                    .tokens = dim_value(answer.model, "tokens")};
+  if (answer.gpu) input.capacity_bytes = capacity_bytes(*answer.gpu);
+  for (const Evaluation& evaluation : answer.evaluations) {
+    input.strategies.push_back(
+        {.name = evaluation.name,
+         .peak_bytes = evaluation.trace.peak_bytes,
+         .slowdown = slowdown(evaluation, answer.evaluations.front(), answer.step_flops)});
+  }
+  return input;
+}
+
+// Looks for what else would fit, as far as the advice has a use for it.
+void ask_what_if(const FitOptions& options, const ModelRequest& request, FitAnswer& answer) {
+  AdviceInput& input = answer.advice_input;
+  const Evaluation& best = answer.evaluations[answer.recommended];
+  const auto logits = static_cast<std::size_t>(MemoryCategory::kLogitsAndLoss);
+  input.logits_and_loss_bytes = best.trace.peak_breakdown[logits];
+  const bool it_fits = fits(input.strategies[answer.recommended], input.capacity_bytes);
+  if (!input.capacity_bytes || !it_fits) {
+    input.gpus = gpus_that_fit(input.strategies, folder_paths(options.model.folders));
+  }
+  if (!input.capacity_bytes) return;
+  const WhatIf what_if{.request = request,
+                       .model = answer.model,
+                       .evaluations = answer.evaluations,
+                       .evaluation = best,
+                       .extent = answer.extent,
+                       .capacity_bytes = *input.capacity_bytes};
+  if (it_fits) {
+    input.larger = larger_batch_that_fits(what_if);
+    return;
+  }
+  input.optimizers = optimizers_that_fit(what_if);
+  if (input.training_state_bytes <= *input.capacity_bytes) {
+    input.smaller = smaller_size_that_fits(what_if);
+  }
+}
+
+}  // namespace
+
+FitAnswer answer_fit(const FitOptions& options) {
+  const ModelRequest request = model_request(options.model);
+  FitAnswer answer{.gpu = requested_gpu(options.gpu, options.model.folders),
+                   .extent = parse_extent(options.extent)};
+  for (const std::string& text : options.checkpointing) parse_strategy(text);  // before the work
+  answer.model = load_model(request);
+  answer.step_flops = step_flops(answer.model.graph);
+  evaluate_strategies(options, answer);
+  answer.slowdown_is_time = answer.evaluations.front().time.has_value();
+  add_notes(answer);
+  answer.advice_input = numbers_for_advice(answer);
+  answer.recommended =
+      recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
+  ask_what_if(options, request, answer);
+  answer.verdict = verdict(answer.advice_input);
+  answer.advice = advice(answer.advice_input);
+  return answer;
+}
+
+std::vector<std::string> not_counted() {
+  return {"temporaries of the optimizer step",
+          "gradient accumulation",
+          "allocator rounding and fragmentation",
+          "autocast",
+          "LoRA and QLoRA",
+          "several GPUs"};
+}
+
+}  // namespace cairn

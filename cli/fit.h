@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/advice.h"
+#include "cli/evaluation.h"
+#include "cli/model_options.h"
+#include "graph/device_spec.h"
+#include "models/load_model.h"
+
+// `cairn fit` in three steps: answer the question, then print the answer as text or as JSON.
+
+namespace cairn {
+
+struct FitOptions {
+  ModelOptions model = {};
+  std::optional<std::string> gpu = {};
+  std::vector<std::string> checkpointing = {};
+  std::string extent = "prefix";
+  bool json = false;
+};
+
+struct FitAnswer {
+  LoadedModel model = {};
+  std::optional<DeviceSpec> gpu = {};
+  Extent extent = Extent::kPrefix;
+  std::vector<Evaluation> evaluations = {};  // "none" first
+  std::int64_t step_flops = 0;               // of one forward and backward pass
+  bool slowdown_is_time = false;             // else it is of FLOPs
+  AdviceInput advice_input = {};             // its strategies are `evaluations`, in order
+  std::size_t recommended = 0;
+  std::string verdict = {};
+  std::vector<std::string> advice = {};
+  std::vector<std::string> notes = {};
+};
+
+// Throws InputError.
+FitAnswer answer_fit(const FitOptions& options);
+
+std::string fit_text(const FitAnswer& answer);
+std::string fit_json(const FitAnswer& answer);
+
+// What this version leaves out of its bytes, one entry each.
+std::vector<std::string> not_counted();
+
+}  // namespace cairn

@@ -1,0 +1,80 @@
+#include "cli/header.h"
+
+#include <fmt/format.h>
+
+#include "cli/text.h"
+#include "cli/units.h"
+#include "cli/what_if.h"
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kModelLabel = "model      ";
+constexpr std::string_view kTrainingLabel = "training   ";
+constexpr std::string_view kExtentLabel = "recompute  ";
+constexpr std::string_view kGpuLabel = "GPU        ";
+
+std::string training_text(const LoadedModel& model) {
+  std::string text;
+  const std::int64_t batch = dim_value(model, "batch");
+  const std::int64_t tokens = dim_value(model, "tokens");
+  const std::int64_t vocab = dim_value(model, "vocab");
+  if (batch > 0 && tokens > 0) {
+    text = fmt::format("batch {} x {} tokens, ", grouped_text(batch), grouped_text(tokens));
+  }
+  if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
+  text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);
+  if (!model.attention.empty()) text += fmt::format(", {} attention", model.attention);
+  return text;
+}
+
+std::string_view extent_text(Extent extent) {
+  switch (extent) {
+    case Extent::kNeeded:
+      return "extent needed: only what backward still needs is rerun";
+    case Extent::kPrefix:
+      return "extent prefix: up to the last saved tensor, as torch.utils.checkpoint does with "
+             "use_reentrant=False";
+    case Extent::kWhole:
+      return "extent whole: the whole region, as torch.utils.checkpoint does with "
+             "use_reentrant=True";
+  }
+  CAIRN_CHECK(false, "unknown extent");
+}
+
+}  // namespace
+
+std::string model_header(const LoadedModel& model) {
+  if (model.family.empty()) {
+    return labelled_text(kModelLabel,
+                         fmt::format("{}, a plain graph with {} of parameters", model.name,
+                                     bytes_text(parameter_bytes(model.graph)))) +
+           labelled_text(kTrainingLabel, "optimizer " + model.recipe.optimizer);
+  }
+  const std::int64_t parameters = parameter_count(model.graph);
+  const std::string exact = grouped_text(parameters);
+  const std::string rounded = rounded_text(parameters);
+  return labelled_text(
+             kModelLabel,
+             fmt::format("{}, {} parameters{}, family {}", model.name, exact,
+                         rounded == exact ? "" : fmt::format(" ({})", rounded), model.family)) +
+         labelled_text(kTrainingLabel, training_text(model));
+}
+
+std::string extent_header(Extent extent) {
+  return labelled_text(kExtentLabel, extent_text(extent));
+}
+
+std::string gpu_header(const DeviceSpec& gpu) {
+  const bool name_has_id = gpu.name.find(gpu.id) != std::string::npos;
+  std::string text = name_has_id ? gpu.name : fmt::format("{}, {}", gpu.id, gpu.name);
+  text += fmt::format(": {}", bytes_text(gpu.total_bytes));
+  for (const MemoryReserve& reserve : gpu.reserves) {
+    text += fmt::format(" - {} {}", bytes_text(reserve.bytes), reserve.what);
+  }
+  text += fmt::format(" = {} for tensors", bytes_text(capacity_bytes(gpu)));
+  return labelled_text(kGpuLabel, text);
+}
+
+}  // namespace cairn

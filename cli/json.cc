@@ -1,0 +1,61 @@
+#include "cli/json.h"
+
+#include "cli/version.h"
+#include "cli/what_if.h"
+
+namespace cairn {
+namespace {
+
+// null for what the model does not have.
+Json count_or_null(std::int64_t count) { return count > 0 ? Json(count) : Json(); }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json value_json(const Value& value) {
+  switch (value.kind) {
+    case ValueKind::kInteger:
+      return value.integer;
+    case ValueKind::kNumber:
+      return value.number;
+    case ValueKind::kText:
+      return value.text;
+  }
+  return {};
+}
+
+}  // namespace
+
+Json new_document() { return {{"schema", 1}, {"cairn", kVersion}}; }
+
+Json breakdown_json(const Trace& trace) {
+  Json breakdown = Json::object();
+  for (std::size_t i = 0; i < kMemoryCategoryCount; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    breakdown[std::string(memory_category_name(category))] = trace.peak_breakdown[i];
+  }
+  return breakdown;
+}
+
+void add_model(Json& document, const LoadedModel& model) {
+  document["model"] = model.name;
+  document["family"] = text_or_null(model.family);
+  document["parameters"] = parameter_count(model.graph);
+  document["parameter_bytes"] = parameter_bytes(model.graph);
+  for (const char* const dim : {"batch", "tokens", "vocab"}) {
+    document[dim] = count_or_null(dim_value(model, dim));
+  }
+  Json dims = Json::object();
+  for (const auto& [name, value] : model.dims) dims[name] = value_json(value);
+  document["dims"] = std::move(dims);
+  const bool has_precision = !model.family.empty();  // a plain graph knows bytes only
+  document["precision"] =
+      has_precision ? Json(std::string(data_type_name(model.recipe.precision))) : Json();
+  document["optimizer"] = model.recipe.optimizer;
+  document["attention"] = text_or_null(model.attention);
+}
+
+std::string json_text(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cairn

@@ -1,0 +1,135 @@
+#include "cli/model_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstddef>
+
+#include "cli/units.h"
+#include "graph/error.h"
+#include "models/gpu_catalogue.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
+constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
+
+constexpr std::array kExtents = {Extent::kNeeded, Extent::kPrefix, Extent::kWhole};
+
+// Types that weights and activations are trained in.
+constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
+
+std::pair<std::string, std::string> split_assignment(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw InputError(fmt::format("--set: expected DIM=VALUE, such as layers=4, found '{}'", text));
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+DataType parse_precision(const std::string& text) {
+  std::vector<std::string> names;
+  for (const DataType precision : kPrecisions) {
+    if (text == data_type_name(precision)) return precision;
+    names.emplace_back(data_type_name(precision));
+  }
+  throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}", join_names(names),
+                               text, did_you_mean(text, names)));
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option(
+          "MODEL", options.model,
+          "Catalogue name, config.json, model or graph\nfile, org/name in the Hugging Face cache")
+      ->required()
+      ->type_name("");
+  command.add_option("--batch", options.batch, "Samples in a step; default 1")->type_name("N");
+  command
+      .add_option("--tokens,--seq", options.tokens,
+                  "Tokens of a sample, 8k is 8192; default 2048\nor the model's limit")
+      ->type_name("N");
+  command.add_option("--vocab", options.vocab, "Size of the vocabulary, 248k is 248000")
+      ->type_name("N");
+  command.add_option("--set", options.set, "Change a dim of the model, repeatable")
+      ->type_name("DIM=VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--precision", options.precision,
+                  "fp32, bf16 or fp16, of weights, gradients\nand activations; default the model's")
+      ->type_name("P");
+  command
+      .add_option("--optimizer", options.optimizer, "Decides the bytes of states; default adamw")
+      ->type_name("O");
+  command
+      .add_option("--attention", options.attention,
+                  "Implementation: eager, sdpa or flash;\ndefault the model family's")
+      ->type_name("A");
+  add_folder_option(command, options.folders);
+}
+
+void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
+  command.add_option("--models", folders, "Folder with more model and GPU files, repeatable")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
+void add_json_option(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "One JSON object instead of text");
+}
+
+void add_extent_option(CLI::App& command, std::string& text) {
+  command
+      .add_option("--extent", text,
+                  "How much a recompute reruns: needed, prefix\nor whole; default " + text)
+      ->type_name("E");
+}
+
+void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu) {
+  command.add_option("--gpu", gpu, "GPU (see cairn gpus), or a card's size: 24GiB")
+      ->type_name("NAME|SIZE");
+}
+
+ModelRequest model_request(const ModelOptions& options) {
+  ModelRequest request{.model = options.model,
+                       .batch = parse_count(options.batch, "--batch", kKilo),
+                       .optimizer = options.optimizer,
+                       .attention = options.attention.value_or(""),
+                       .folders = folder_paths(options.folders)};
+  if (options.attention && options.attention->empty()) {
+    throw InputError("--attention: expected an implementation, found an empty name");
+  }
+  if (options.tokens) {
+    request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
+  }
+  if (options.vocab) request.vocab = parse_count(*options.vocab, "--vocab", kKilo);
+  for (const std::string& text : options.set) request.set.push_back(split_assignment(text));
+  if (options.precision) request.precision = parse_precision(*options.precision);
+  return request;
+}
+
+Extent parse_extent(const std::string& text) {
+  std::vector<std::string> names;
+  for (const Extent extent : kExtents) {
+    if (text == extent_name(extent)) return extent;
+    names.emplace_back(extent_name(extent));
+  }
+  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}", join_names(names),
+                               text, did_you_mean(text, names)));
+}
+
+std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {
+  return {folders.begin(), folders.end()};
+}
+
+std::optional<DeviceSpec> requested_gpu(const std::optional<std::string>& gpu,
+                                        const std::vector<std::string>& folders) {
+  if (!gpu) return std::nullopt;
+  return find_gpu(*gpu, folder_paths(folders));
+}
+
+}  // namespace cairn

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/evaluation.h"
+#include "cli/header.h"
+#include "cli/json.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/peak.h"
+#include "cli/text.h"
+#include "cli/timeline.h"
+#include "cli/units.h"
+
+namespace cairn {
+namespace {
+
+// More rows than this are put together, unless --steps asks for all.
+constexpr std::size_t kMostRows = 100;
+
+struct SimulateOptions {
+  ModelOptions model = {};
+  std::optional<std::string> gpu = {};
+  std::string checkpointing = "none";
+  std::string extent = "prefix";
+  std::string top = "10";
+  bool all_steps = false;
+  bool json = false;
+};
+
+struct Simulation {
+  LoadedModel model = {};
+  std::optional<DeviceSpec> gpu = {};
+  Extent extent = Extent::kPrefix;
+  Evaluation evaluation = {};
+  std::size_t top_count = 0;
+};
+
+Simulation simulate_model(const SimulateOptions& options) {
+  const Strategy strategy = parse_strategy(options.checkpointing);
+  Simulation simulation{
+      .gpu = requested_gpu(options.gpu, options.model.folders),
+      .extent = parse_extent(options.extent),
+      .top_count = static_cast<std::size_t>(parse_count(options.top, "--top", 1000))};
+  simulation.model = load_model(model_request(options.model));
+  simulation.evaluation = evaluate(simulation.model.graph, strategy, simulation.extent,
+                                   simulation.gpu ? &*simulation.gpu : nullptr);
+  return simulation;
+}
+
+std::string summary_text(const Simulation& simulation) {
+  const Evaluation& evaluation = simulation.evaluation;
+  const Trace& trace = evaluation.trace;
+  std::string text = fmt::format("Peak of {}: {} ({} bytes), in the {}", evaluation.name,
+                                 bytes_text(trace.peak_bytes), grouped_text(trace.peak_bytes),
+                                 peak_place(simulation.model.graph, evaluation));
+  if (trace.recompute_count > 0) {
+    text += fmt::format("; {} op{} recomputed", grouped_text(trace.recompute_count),
+                        trace.recompute_count == 1 ? " is" : "s are");
+  }
+  if (evaluation.time) {
+    text += fmt::format("; a step takes {}", duration_text(evaluation.time->total_ns));
+    if (evaluation.time->recompute_ns > 0) {
+      text += fmt::format(", {} of it recompute", duration_text(evaluation.time->recompute_ns));
+    }
+  }
+  return labelled_text("", text + ".");
+}
+
+std::string simulate_text(const Simulation& simulation, bool all_steps) {
+  const Graph& graph = simulation.model.graph;
+  const Evaluation& evaluation = simulation.evaluation;
+  std::string text = model_header(simulation.model);
+  if (simulation.gpu) text += gpu_header(*simulation.gpu);
+  text += extent_header(simulation.extent);
+  text += "\n" + summary_text(simulation) + "\n";
+  text += timeline_text(
+      all_steps ? step_rows(graph, evaluation) : condensed_rows(graph, evaluation, kMostRows),
+      evaluation.trace.peak_bytes);
+  text += "\nThe peak by category\n" + breakdown_text(evaluation.trace);
+  text +=
+      "\nThe largest in it\n" + largest_groups_text(evaluation.trace, simulation.top_count, true);
+  std::string notes;
+  for (const std::string& note : simulation.model.notes) notes += labelled_text("Note: ", note);
+  for (const std::string& note : evaluation.schedule.warnings) {
+    notes += labelled_text("Note: ", note);
+  }
+  return notes.empty() ? text : text + "\n" + notes;
+}
+
+std::string simulate_json(const Simulation& simulation) {
+  const Graph& graph = simulation.model.graph;
+  const Evaluation& evaluation = simulation.evaluation;
+  const Trace& trace = evaluation.trace;
+  Json document = new_document();
+  add_model(document, simulation.model);
+  document["extent"] = std::string(extent_name(simulation.extent));
+  document["gpu"] = simulation.gpu ? Json(simulation.gpu->id) : Json();
+  document["checkpointing"] = evaluation.name;
+  document["resident_bytes"] = trace.resident_bytes;
+  document["peak_bytes"] = trace.peak_bytes;
+  document["peak_step"] = trace.peak_entry;
+  document["peak_at"] = peak_place(graph, evaluation);
+  document["breakdown"] = breakdown_json(trace);
+  document["extra_flops"] = trace.recompute_flops;
+  document["recompute_count"] = trace.recompute_count;
+  document["step_time_ns"] = evaluation.time ? Json(evaluation.time->total_ns) : Json();
+  document["live_at_peak"] = Json::array();
+  for (const LiveItem& item : trace.live_at_peak) {
+    if (document["live_at_peak"].size() == simulation.top_count) break;
+    document["live_at_peak"].push_back(
+        {{"name", item.name},
+         {"category", std::string(memory_category_name(item.category))},
+         {"bytes", item.bytes}});
+  }
+  Json steps = Json::array();
+  for (const StepTrace& entry : trace.steps) {
+    const Step& step = evaluation.schedule.steps[entry.step];
+    steps.push_back({{"kind", std::string(phase_name(step.kind))},
+                     {"op", graph.op(step.op).name},
+                     {"during_bytes", entry.during_bytes},
+                     {"after_bytes", entry.after_bytes}});
+  }
+  document["steps"] = std::move(steps);
+  document["notes"] = simulation.model.notes;
+  for (const std::string& note : evaluation.schedule.warnings) document["notes"].push_back(note);
+  return json_text(document);
+}
+
+ExitCode run_simulate(const SimulateOptions& options) {
+  const Simulation simulation = simulate_model(options);
+  write_output(options.json ? simulate_json(simulation)
+                            : simulate_text(simulation, options.all_steps));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command add_simulate_command(CLI::App& app) {
+  const auto options = std::make_shared<SimulateOptions>();
+  CLI::App* const command = app.add_subcommand("simulate", "What happens in memory, step by step?");
+  add_model_options(*command, options->model);
+  add_gpu_option(*command, options->gpu);
+  command
+      ->add_option("--checkpointing", options->checkpointing,
+                   "none, every-layer, uniform:K or sqrt;\ndefault none")
+      ->type_name("S");
+  add_extent_option(*command, options->extent);
+  command->add_option("--top", options->top, "How many of the largest to list; default 10")
+      ->type_name("N");
+  command->add_flag("--steps", options->all_steps, "One row for each step");
+  add_json_option(*command, options->json);
+  command->footer("Example: cairn simulate gpt2 --checkpointing every-layer --batch 8");
+  return {.app = command, .run = [options] { return run_simulate(*options); }};
+}
+
+}  // namespace cairn

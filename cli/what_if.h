@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "cli/advice.h"
+#include "cli/evaluation.h"
+#include "graph/plan.h"
+#include "models/load_model.h"
+
+// The numbers behind the advice of `cairn fit` that its table does not have: what else would fit.
+
+namespace cairn {
+
+// What is asked, and what came of it.
+struct WhatIf {
+  const ModelRequest& request;
+  const LoadedModel& model;
+  const std::vector<Evaluation>& evaluations;  // "none" first
+  const Evaluation& evaluation;                // the recommended one of these
+  Extent extent = Extent::kPrefix;
+  std::int64_t capacity_bytes = 0;
+};
+
+// The largest batch, doubling, with which the same strategy still fits; at most four evaluations.
+// Empty when none does, or for a graph whose batch cannot be changed.
+std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if);
+
+// A smaller batch, then fewer tokens, that fit where what was asked does not, with the cheapest
+// strategy found; at most four evaluations.
+std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if);
+
+// Optimizers with fewer states that make it fit: optimizer states are live throughout, so the peak
+// moves by exactly what they lose.
+std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if);
+
+// The (at most four) smallest GPUs on which some strategy fits, with the cheapest that does.
+std::vector<GpuThatFits> gpus_that_fit(const std::vector<StrategyNumbers>& strategies,
+                                       const std::vector<std::filesystem::path>& folders);
+
+// Parameters, their gradients and the optimizer's states, all live at the end of backward.
+std::int64_t training_state_bytes(const Graph& graph);
+
+// The whole number a model's dim has; 0 when there is no such dim.
+std::int64_t dim_value(const LoadedModel& model, std::string_view name);
+
+}  // namespace cairn
