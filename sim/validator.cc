@@ -16,28 +16,29 @@ ValidationResult plan_fault(Fault fault, std::string message) {
   return {.fault = fault, .message = std::move(message)};
 }
 
-ValidationResult check_regions(const Graph& graph, const Plan& plan,
-                               const std::vector<Region>& regions, std::int32_t begin,
+// Positions are in the plan's order; `made_at` is by tensor.
+ValidationResult check_regions(const std::vector<Region>& regions,
+                               const std::vector<std::int32_t>& made_at, std::int32_t begin,
                                std::int32_t end, bool outermost) {
   for (const Region& region : regions) {
-    const std::string name = fmt::format("region [{}, {})", region.begin, region.end);
+    const auto fault = [&](Fault kind, std::string_view why) {
+      return plan_fault(kind, fmt::format("region [{}, {}) {}", region.begin, region.end, why));
+    };
     if (region.begin < begin || region.end > end || region.begin >= region.end) {
-      return plan_fault(Fault::kPlanRegions, name + " is empty, or not behind its neighbour");
+      return fault(Fault::kPlanRegions, "is empty, or not behind its neighbour");
     }
     begin = region.end;
     if (!outermost && !region.keep.empty()) {
-      return plan_fault(Fault::kPlanKeep, name + " is not outermost and has a keep list");
+      return fault(Fault::kPlanKeep, "is not outermost and has a keep list");
     }
     for (const TensorId kept : region.keep) {
-      const auto first = plan.order.begin() + region.begin;
-      const auto last = plan.order.begin() + region.end;
-      if (index(kept) >= graph.tensors.size() || graph.tensor(kept).producer == kNoOp ||
-          std::find(first, last, graph.tensor(kept).producer) == last) {
-        return plan_fault(Fault::kPlanKeep, name + " keeps what it does not make");
+      const std::int32_t position =
+          index(kept) < made_at.size() ? made_at[index(kept)] : kNoPosition;
+      if (position < region.begin || position >= region.end) {
+        return fault(Fault::kPlanKeep, "keeps what it does not make");
       }
     }
-    ValidationResult inner =
-        check_regions(graph, plan, region.inner, region.begin, region.end, false);
+    ValidationResult inner = check_regions(region.inner, made_at, region.begin, region.end, false);
     if (inner.fault != Fault::kNone) return inner;
   }
   return {};
@@ -61,8 +62,8 @@ ValidationResult check_plan_structure(const Graph& graph, const Plan& plan) {
   if (plan.order.size() != graph.ops.size()) {
     return plan_fault(Fault::kPlanOrder, "the order leaves ops out");
   }
-  return check_regions(graph, plan, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()),
-                       true);
+  return check_regions(plan.regions, positions_of_makers(graph, plan), 0,
+                       static_cast<std::int32_t>(plan.order.size()), true);
 }
 
 ValidationResult check_keeps_are_read(const Graph& graph, const Plan& plan,

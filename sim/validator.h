@@ -10,8 +10,9 @@
 #include "graph/schedule.h"
 
 // Is this schedule what the rules of docs/accounting.md make of this plan, step for step? The
-// answer is derived again from the rules, slowly and obviously, and shares no code with `lower` or
-// the simulator: it knows nothing of why a schedule looks as it does, and it repairs nothing.
+// answer is derived again from the rules, one plain pass after another, and shares no code with
+// `lower` or the simulator: it knows nothing of why a schedule looks as it does, and it repairs
+// nothing.
 //
 //   plan ──► every region's recompute ──► Computes, Recomputes, Backwards   = the schedule's?
 //                                                │ who reads what, when

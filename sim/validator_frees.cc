@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/validator_groups.h"
 #include "sim/validator_memory.h"
 
 // Compares the frees of a schedule with the lives that the rules give.
@@ -23,15 +24,17 @@ struct FreeFaults {
 class FreeCheck {
  public:
   FreeCheck(const Graph& graph, const Schedule& schedule, const std::vector<Run>& runs,
-            StepKind kind, const LivesByTensor& lives, const FreeFaults& faults)
+            StepKind kind, const std::vector<TensorLife>& lives, const FreeFaults& faults)
       : graph_(graph),
         schedule_(schedule),
         runs_(runs),
         kind_(kind),
         lives_(lives),
-        faults_(faults) {}
+        faults_(faults),
+        ended_(ended_by_run()),
+        due_count_(graph.tensors.size(), 0) {}
 
-  ValidationResult run() const {
+  ValidationResult run() {
     for (std::size_t step = 0; step < first_behind(0); ++step) {
       if (schedule_.steps[step].kind != kind_) continue;
       return fault_at(faults_.unmade, step, schedule_.steps[step].tensor);
@@ -51,6 +54,16 @@ class FreeCheck {
 
   bool lasts(TensorId tensor) const { return graph_.tensor(tensor).producer == kNoOp; }
 
+  // By run: the lives whose free is due behind it.
+  Groups ended_by_run() const {
+    std::vector<Member> members;
+    members.reserve(lives_.size());
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      if (!lasts(lives_[i].tensor)) members.push_back({.group = lives_[i].life.last, .value = i});
+    }
+    return Groups(runs_.size(), members);
+  }
+
   ValidationResult fault_at(Fault fault, std::size_t step, TensorId tensor) const {
     return {.fault = fault,
             .step = step,
@@ -58,28 +71,28 @@ class FreeCheck {
                                    fault_name(fault))};
   }
 
-  ValidationResult check_behind(std::size_t run) const {
-    std::vector<TensorId> due;
-    for (std::size_t i = 0; i < lives_.size(); ++i) {
-      const auto tensor = static_cast<TensorId>(i);
-      for (const Life& life : lives_[i]) {
-        if (life.last == run && !lasts(tensor)) due.push_back(tensor);
-      }
-    }
+  ValidationResult check_behind(std::size_t run) {
+    for (const std::size_t life : ended_[run]) ++due_count_[index(lives_[life].tensor)];
     for (std::size_t step = runs_[run].step + 1; step < first_behind(run + 1); ++step) {
       if (schedule_.steps[step].kind != kind_) continue;
       const TensorId tensor = schedule_.steps[step].tensor;
-      const auto found = std::find(due.begin(), due.end(), tensor);
-      if (found == due.end()) return fault_at(why_not_due(tensor, run), step, tensor);
-      due.erase(found);
+      if (due_count_[index(tensor)] == 0) return fault_at(why_not_due(tensor, run), step, tensor);
+      --due_count_[index(tensor)];
     }
-    return due.empty() ? ValidationResult{} : not_freed(due.front(), run);
+    TensorId not_freed_yet = kNoTensor;  // the first of the graph, where there are several
+    for (const std::size_t life : ended_[run]) {
+      const TensorId tensor = lives_[life].tensor;
+      if (due_count_[index(tensor)] == 0) continue;
+      if (not_freed_yet == kNoTensor || tensor < not_freed_yet) not_freed_yet = tensor;
+    }
+    return not_freed_yet == kNoTensor ? ValidationResult{} : not_freed(not_freed_yet, run);
   }
 
   Fault why_not_due(TensorId tensor, std::size_t run) const {
     if (lasts(tensor)) return faults_.lasting;
     bool made = false;
-    for (const Life& life : lives_[index(tensor)]) {
+    for (const auto& [of, life] : lives_) {
+      if (of != tensor) continue;
       if (life.first <= run && run < life.last) return faults_.early;
       made = made || life.first <= run;
     }
@@ -89,8 +102,8 @@ class FreeCheck {
   // Late when a free of this copy follows before the next copy is made.
   ValidationResult not_freed(TensorId tensor, std::size_t run) const {
     std::size_t until = runs_.size();
-    for (const Life& life : lives_[index(tensor)]) {
-      if (life.first > run) until = std::min(until, life.first);
+    for (const auto& [of, life] : lives_) {
+      if (of == tensor && life.first > run) until = std::min(until, life.first);
     }
     for (std::size_t step = runs_[run].step + 1; step < first_behind(until); ++step) {
       if (schedule_.steps[step].kind == kind_ && schedule_.steps[step].tensor == tensor) {
@@ -104,14 +117,16 @@ class FreeCheck {
   const Schedule& schedule_;
   const std::vector<Run>& runs_;
   const StepKind kind_;
-  const LivesByTensor& lives_;
+  const std::vector<TensorLife>& lives_;
   const FreeFaults faults_;
+  Groups ended_;
+  std::vector<std::int32_t> due_count_;  // by tensor: frees still due behind the run in work
 };
 
 }  // namespace
 
 ValidationResult check_frees(const Graph& graph, const Schedule& schedule,
-                             const std::vector<Run>& runs, const LivesByTensor& lives) {
+                             const std::vector<Run>& runs, const std::vector<TensorLife>& lives) {
   return FreeCheck(graph, schedule, runs, StepKind::kFree, lives,
                    {.lasting = Fault::kFreeOfResident,
                     .unmade = Fault::kFreeOfUnmade,
@@ -123,7 +138,8 @@ ValidationResult check_frees(const Graph& graph, const Schedule& schedule,
 }
 
 ValidationResult check_gradient_frees(const Graph& graph, const Schedule& schedule,
-                                      const std::vector<Run>& runs, const LivesByTensor& lives) {
+                                      const std::vector<Run>& runs,
+                                      const std::vector<TensorLife>& lives) {
   return FreeCheck(graph, schedule, runs, StepKind::kFreeGradient, lives,
                    {.lasting = Fault::kGradientFreeOfLasting,
                     .unmade = Fault::kGradientFreeOfUnmade,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "graph/graph.h"
@@ -19,7 +20,6 @@ struct Run {
   std::size_t step = 0;  // in the schedule
   StepKind kind = StepKind::kCompute;
   OpId op = kNoOp;
-  std::vector<TensorId> reads = {};  // for Backward: tensors, not gradients; and what is held to it
 };
 
 struct Life {
@@ -27,17 +27,42 @@ struct Life {
   std::size_t last = 0;
 };
 
-using LivesByTensor = std::vector<std::vector<Life>>;
+// Of a copy of a tensor, or of its gradient.
+struct TensorLife {
+  TensorId tensor = kNoTensor;
+  Life life = {};
+};
+
+// Everything with bytes of its own: it is charged in the runs [life.first, life.last].
+struct Charge {
+  std::int64_t bytes = 0;
+  Life life = {};
+};
+
+// What the rules say of memory.
+struct Account {
+  std::vector<Charge> charges = {};
+  std::vector<TensorLife> tensor_lives = {};    // one a copy
+  std::vector<TensorLife> gradient_lives = {};  // at most one a tensor
+};
 
 // The frees of a schedule whose order was found right: kFreeOfResident to kMissingGradientFree.
 // Without a fault, the result carries the peak.
 ValidationResult check_memory(const Graph& graph, const Plan& plan,
                               const std::vector<RegionRule>& rules, const Schedule& schedule);
 
+// Copies of tensors and of storages, and the workspaces of Computes and Recomputes.
+void add_tensors(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
+                 const std::vector<Run>& runs, Account& account);
+
+// Gradients, and the workspaces of Backwards.
+void add_gradients(const Graph& graph, const std::vector<Run>& runs, Account& account);
+
 // The Free steps alone, and the FreeGradient steps alone.
 ValidationResult check_frees(const Graph& graph, const Schedule& schedule,
-                             const std::vector<Run>& runs, const LivesByTensor& lives);
+                             const std::vector<Run>& runs, const std::vector<TensorLife>& lives);
 ValidationResult check_gradient_frees(const Graph& graph, const Schedule& schedule,
-                                      const std::vector<Run>& runs, const LivesByTensor& lives);
+                                      const std::vector<Run>& runs,
+                                      const std::vector<TensorLife>& lives);
 
 }  // namespace cairn

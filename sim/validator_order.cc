@@ -10,11 +10,30 @@ bool contains(const std::vector<TensorId>& tensors, TensorId tensor) {
   return std::find(tensors.begin(), tensors.end(), tensor) != tensors.end();
 }
 
-std::vector<TensorId> made_by(const Op& op) {
-  std::vector<TensorId> made = op.outputs;
-  made.insert(made.end(), op.auxiliaries.begin(), op.auxiliaries.end());
-  return made;
+bool contains(const Region& region, std::int32_t position) {
+  return region.begin <= position && position < region.end;
 }
+
+// Is this so of any output or auxiliary of the op?
+template <typename Predicate>
+bool makes_any(const Op& op, Predicate predicate) {
+  return std::any_of(op.outputs.begin(), op.outputs.end(), predicate) ||
+         std::any_of(op.auxiliaries.begin(), op.auxiliaries.end(), predicate);
+}
+
+// A set that is emptied without a visit to each tensor.
+class TensorSet {
+ public:
+  explicit TensorSet(std::size_t tensor_count) : round_of_(tensor_count, 0) {}
+
+  void clear() { ++round_; }
+  void insert(TensorId tensor) { round_of_[index(tensor)] = round_; }
+  bool contains(TensorId tensor) const { return round_of_[index(tensor)] == round_; }
+
+ private:
+  std::vector<std::int32_t> round_of_;  // by tensor: when it was last inserted
+  std::int32_t round_ = 1;              // one more than the clears so far
+};
 
 // A tensor that must be live when the Backward at `position` (or a recompute directly before it)
 // runs.
@@ -23,14 +42,33 @@ struct Demand {
   std::int32_t position = 0;
 };
 
+// Of several demands for a tensor, the latest position comes first in backward time.
+void leave_the_latest(std::vector<Demand>& demands) {
+  std::sort(demands.begin(), demands.end(), [](const Demand& a, const Demand& b) {
+    return a.tensor != b.tensor ? a.tensor < b.tensor : a.position > b.position;
+  });
+  const auto is_same = [](const Demand& a, const Demand& b) { return a.tensor == b.tensor; };
+  demands.erase(std::unique(demands.begin(), demands.end(), is_same), demands.end());
+}
+
 // Derives the rules of a region from those of the regions inside it.
 class RuleMaker {
  public:
   RuleMaker(const Graph& graph, const Plan& plan)
       : graph_(graph),
         plan_(plan),
-        position_(positions_of_ops(graph, plan)),
-        kept_(kept_tensors(graph, plan)) {}
+        kept_(kept_tensors(graph, plan)),
+        made_at_(positions_of_makers(graph, plan)),
+        dropped_at_(made_at_),
+        needed_(graph.tensors.size()),
+        listed_(graph.tensors.size()) {
+    for (std::size_t i = 0; i < dropped_at_.size(); ++i) {
+      const OpId producer = graph.tensors[i].producer;
+      const bool may_rerun =
+          producer != kNoOp && graph.op(producer).recompute != RecomputePolicy::kNever;
+      if (kept_[i] || !may_rerun) dropped_at_[i] = kNoPosition;
+    }
+  }
 
   std::vector<RegionRule> make() {
     for (const Region& region : plan_.regions) add(region);
@@ -38,61 +76,66 @@ class RuleMaker {
   }
 
  private:
+  // What an outer region must know of an inner one.
+  struct Added {
+    std::int32_t trigger = kNoPosition;
+    bool has_inputs = false;
+    std::vector<Demand> from_outside = {};  // for what an outer region may have dropped
+  };
+
   const Op& op_at(std::int32_t position) const {
     return graph_.op(plan_.order[static_cast<std::size_t>(position)]);
   }
 
   bool makes(const Region& region, TensorId tensor) const {
-    const OpId producer = graph_.tensor(tensor).producer;
-    if (producer == kNoOp) return false;
-    const std::int32_t position = position_[index(producer)];
-    return region.begin <= position && position < region.end;
+    return contains(region, made_at_[index(tensor)]);
   }
 
-  // Made in the region and dropped by it: neither kept nor made by an op that may not run again.
   bool drops(const Region& region, TensorId tensor) const {
-    return makes(region, tensor) && !kept_[index(tensor)] &&
-           graph_.op(graph_.tensor(tensor).producer).recompute != RecomputePolicy::kNever;
+    return contains(region, dropped_at_[index(tensor)]);
+  }
+
+  // Not made in the region, but perhaps dropped by a region around it.
+  bool may_be_dropped_outside(const Region& region, TensorId tensor) const {
+    return dropped_at_[index(tensor)] != kNoPosition && !makes(region, tensor);
   }
 
   // Positions of the region's own ops: those in no inner region.
   std::vector<std::int32_t> own_positions(const Region& region) const {
     std::vector<std::int32_t> own;
-    for (std::int32_t position = region.begin; position < region.end; ++position) {
-      const bool is_inner = std::any_of(
-          region.inner.begin(), region.inner.end(),
-          [&](const Region& inner) { return inner.begin <= position && position < inner.end; });
-      if (!is_inner) own.push_back(position);
+    std::int32_t position = region.begin;
+    for (const Region& inner : region.inner) {
+      for (; position < inner.begin; ++position) own.push_back(position);
+      position = inner.end;
     }
+    for (; position < region.end; ++position) own.push_back(position);
     return own;
   }
 
   // Everything that ops anywhere in the region read from outside it.
-  std::vector<TensorId> inputs_of(const Region& region) const {
+  std::vector<TensorId> inputs_of(const Region& region) {
     std::vector<TensorId> inputs;
+    listed_.clear();
     for (std::int32_t position = region.begin; position < region.end; ++position) {
       for (const TensorId input : op_at(position).inputs) {
-        if (!makes(region, input) && !contains(inputs, input)) inputs.push_back(input);
+        if (makes(region, input) || listed_.contains(input)) continue;
+        listed_.insert(input);
+        inputs.push_back(input);
       }
     }
     return inputs;
   }
 
-  struct Added {
-    std::int32_t trigger = kNoPosition;
-    std::vector<Demand> from_outside = {};
-  };
-
   Added add(const Region& region) {
     const std::size_t own = rules_.size();
-    rules_.push_back({.begin = region.begin, .end = region.end});
+    rules_.emplace_back();
     std::vector<Added> inner;
     for (const Region& each : region.inner) inner.push_back(add(each));
-    RegionRule rule = rules_[own];
+    RegionRule rule{.begin = region.begin, .end = region.end};
     Added added;
     switch (plan_.extent) {
       case Extent::kNeeded:
-        added = apply_needed(region, inner, rule);
+        added.from_outside = apply_needed(region, inner, rule);
         break;
       case Extent::kPrefix:
         apply_prefix(region, inner, rule);
@@ -102,15 +145,15 @@ class RuleMaker {
         break;
     }
     added.trigger = rule.trigger;
+    added.has_inputs = !rule.inputs.empty();
     rules_[own] = std::move(rule);
     return added;
   }
 
-  // Rules 18 and 19.
-  Added apply_needed(const Region& region, const std::vector<Added>& inner,
-                     RegionRule& rule) const {
-    // What the frame holds, rule 14: its own ops' saved tensors, and what inner regions read from
-    // outside themselves. Those inputs must be there when the inner region is recomputed.
+  // What the frame holds, rule 14: its own ops' saved tensors, and what inner regions read from
+  // outside themselves. Those inputs must be there when the inner region is recomputed.
+  std::vector<Demand> demands_of_frame(const Region& region,
+                                       const std::vector<Added>& inner) const {
     std::vector<Demand> demands;
     for (const std::int32_t position : own_positions(region)) {
       if (!op_at(position).has_backward) continue;
@@ -121,65 +164,68 @@ class RuleMaker {
         demands.push_back({demand.tensor, std::max(demand.position, each.trigger)});
       }
     }
-    Added added;
-    std::vector<bool> needed(graph_.tensors.size(), false);
-    for (const Demand& demand : demands) {
+    return demands;
+  }
+
+  // Rules 18 and 19. Returns the demands for what others made.
+  std::vector<Demand> apply_needed(const Region& region, const std::vector<Added>& inner,
+                                   RegionRule& rule) {
+    std::vector<Demand> from_outside;
+    needed_.clear();
+    for (const Demand& demand : demands_of_frame(region, inner)) {
       if (drops(region, demand.tensor)) {
-        needed[index(demand.tensor)] = true;
+        needed_.insert(demand.tensor);
         rule.trigger = std::max(rule.trigger, demand.position);
       }
-      if (!makes(region, demand.tensor)) added.from_outside.push_back(demand);
+      if (may_be_dropped_outside(region, demand.tensor)) from_outside.push_back(demand);
     }
     for (std::int32_t position = region.end; position-- > region.begin;) {
-      const std::vector<TensorId> made = made_by(op_at(position));
-      if (std::none_of(made.begin(), made.end(),
-                       [&](TensorId tensor) { return needed[index(tensor)]; })) {
-        continue;
-      }
-      rule.ops.insert(rule.ops.begin(), plan_.order[static_cast<std::size_t>(position)]);
-      for (const TensorId input : op_at(position).inputs) {
-        if (drops(region, input)) needed[index(input)] = true;
-        if (!makes(region, input)) added.from_outside.push_back({input, rule.trigger});
+      const Op& op = op_at(position);
+      if (!makes_any(op, [&](TensorId made) { return needed_.contains(made); })) continue;
+      rule.ops.push_back(plan_.order[static_cast<std::size_t>(position)]);
+      for (const TensorId input : op.inputs) {
+        if (drops(region, input)) needed_.insert(input);
+        if (may_be_dropped_outside(region, input)) from_outside.push_back({input, rule.trigger});
       }
     }
-    return added;
+    std::reverse(rule.ops.begin(), rule.ops.end());
+    leave_the_latest(from_outside);
+    return from_outside;
   }
 
   // Adds what the region's ops in [region.begin, end) make again.
   void run_until(const Region& region, std::int32_t end, bool also_kept, RegionRule& rule) const {
     for (std::int32_t position = region.begin; position < end; ++position) {
       const Op& op = op_at(position);
-      const std::vector<TensorId> made = made_by(op);
-      const bool all_kept = std::all_of(made.begin(), made.end(),
-                                        [&](TensorId tensor) { return kept_[index(tensor)]; });
+      const bool all_kept = !makes_any(op, [&](TensorId made) { return !kept_[index(made)]; });
       if (op.recompute == RecomputePolicy::kNever || (all_kept && !also_kept)) continue;
       rule.ops.push_back(plan_.order[static_cast<std::size_t>(position)]);
     }
   }
 
   // Section 5, `prefix`: up to the last save event, at the first Backward with a saved tensor.
-  void apply_prefix(const Region& region, const std::vector<Added>& inner, RegionRule& rule) const {
+  void apply_prefix(const Region& region, const std::vector<Added>& inner, RegionRule& rule) {
     std::int32_t end = region.begin;
     for (const std::int32_t position : own_positions(region)) {
       const Op& op = op_at(position);
       if (!op.has_backward || op.saved.empty()) continue;
       if (rule.held_until == kNoPosition) rule.held_until = position;
       rule.trigger = std::max(rule.trigger, position);
-      end = std::max(end, position);  // a saved input: before the op runs
-      for (const TensorId made : made_by(op)) {
-        if (contains(op.saved, made)) end = std::max(end, position + 1);
-      }
+      // A saved input: before the op runs. A saved output: after it.
+      const bool saves_made =
+          makes_any(op, [&](TensorId made) { return contains(op.saved, made); });
+      end = std::max(end, saves_made ? position + 1 : position);
     }
     for (std::size_t i = 0; i < inner.size(); ++i) {
       rule.trigger = std::max(rule.trigger, inner[i].trigger);
-      if (!inputs_of(region.inner[i]).empty()) end = std::max(end, region.inner[i].begin);
+      if (inner[i].has_inputs) end = std::max(end, region.inner[i].begin);
     }
     rule.inputs = inputs_of(region);
     if (rule.trigger != kNoPosition) run_until(region, end, /*also_kept=*/false, rule);
   }
 
   // Section 5, `whole`: every op, at the first of the region's Backwards to run.
-  void apply_whole(const Region& region, RegionRule& rule) const {
+  void apply_whole(const Region& region, RegionRule& rule) {
     for (std::int32_t position = region.begin; position < region.end; ++position) {
       if (!op_at(position).has_backward) continue;
       if (rule.held_until == kNoPosition) rule.held_until = position;
@@ -191,19 +237,27 @@ class RuleMaker {
 
   const Graph& graph_;
   const Plan& plan_;
-  std::vector<std::int32_t> position_;
   std::vector<bool> kept_;
+  std::vector<std::int32_t> made_at_;     // by tensor: position of the op that makes it
+  std::vector<std::int32_t> dropped_at_;  // the same; kNoPosition if no region may drop it
+  TensorSet needed_;                      // by the frame in work
+  TensorSet listed_;                      // among the inputs in work
   std::vector<RegionRule> rules_ = {};
 };
 
 }  // namespace
 
-std::vector<std::int32_t> positions_of_ops(const Graph& graph, const Plan& plan) {
-  std::vector<std::int32_t> positions(graph.ops.size(), kNoPosition);
+std::vector<std::int32_t> positions_of_makers(const Graph& graph, const Plan& plan) {
+  std::vector<std::int32_t> of_ops(graph.ops.size(), kNoPosition);
   for (std::size_t i = 0; i < plan.order.size(); ++i) {
-    positions[index(plan.order[i])] = static_cast<std::int32_t>(i);
+    of_ops[index(plan.order[i])] = static_cast<std::int32_t>(i);
   }
-  return positions;
+  std::vector<std::int32_t> of_makers;
+  of_makers.reserve(graph.tensors.size());
+  for (const Tensor& tensor : graph.tensors) {
+    of_makers.push_back(tensor.producer == kNoOp ? kNoPosition : of_ops[index(tensor.producer)]);
+  }
+  return of_makers;
 }
 
 std::vector<bool> kept_tensors(const Graph& graph, const Plan& plan) {

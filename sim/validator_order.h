@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -32,8 +31,9 @@ std::vector<RegionRule> derive_region_rules(const Graph& graph, const Plan& plan
 ValidationResult check_order(const Graph& graph, const Plan& plan,
                              const std::vector<RegionRule>& rules, const Schedule& schedule);
 
-// Position in the plan's order of every op, by op.
-std::vector<std::int32_t> positions_of_ops(const Graph& graph, const Plan& plan);
+// Position in the plan's order of the op that makes a tensor, by tensor; kNoPosition for inputs
+// and parameters.
+std::vector<std::int32_t> positions_of_makers(const Graph& graph, const Plan& plan);
 
 // By tensor: is it in the keep list of an outermost region?
 std::vector<bool> kept_tensors(const Graph& graph, const Plan& plan);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/validator_groups.h"
 #include "sim/validator_order.h"
 
 // Compares the steps that are no frees with what the rules say must run.
@@ -25,10 +26,19 @@ class OrderCheck {
         plan_(plan),
         rules_(rules),
         schedule_(schedule),
-        position_(positions_of_ops(graph, plan)),
-        kept_(kept_tensors(graph, plan)) {}
+        kept_(kept_tensors(graph, plan)),
+        region_around_(graph.ops.size(), nullptr),
+        computes_(steps_of(StepKind::kCompute)),
+        backwards_(steps_of(StepKind::kBackward)),
+        recomputes_(steps_of(StepKind::kRecompute)) {
+    for (const Region& region : plan.regions) {
+      for (std::int32_t position = region.begin; position < region.end; ++position) {
+        region_around_[index(op_at(position))] = &region;
+      }
+    }
+  }
 
-  ValidationResult run() {
+  ValidationResult run() const {
     using Check = ValidationResult (OrderCheck::*)() const;
     for (const Check check :
          {&OrderCheck::check_ids, &OrderCheck::check_forward, &OrderCheck::check_backward,
@@ -52,6 +62,10 @@ class OrderCheck {
             .step = step,
             .message = fmt::format("step {}, of op '{}': {}", step, graph_.op(at.op).name,
                                    fault_name(fault))};
+  }
+
+  OpId op_at(std::int32_t position) const {
+    return plan_.order[static_cast<std::size_t>(position)];
   }
 
   // Positions in the schedule of the steps of one kind.
@@ -79,29 +93,34 @@ class OrderCheck {
 
   ValidationResult compare(const std::vector<std::size_t>& steps, const std::vector<OpId>& expected,
                            const RunFaults& faults) const {
-    std::vector<OpId> found;
-    for (const std::size_t step : steps) found.push_back(schedule_.steps[step].op);
-    for (std::size_t i = 0; i < std::max(found.size(), expected.size()); ++i) {
-      const auto here = found.begin() + static_cast<std::ptrdiff_t>(std::min(i, found.size()));
-      if (here == found.end()) return fault_at(faults.missing, schedule_.steps.size());
-      if (i < expected.size() && *here == expected[i]) continue;
-      if (std::find(found.begin(), here, *here) != here) return fault_at(faults.repeated, steps[i]);
-      const bool comes_later =
-          i < expected.size() && std::find(here, found.end(), expected[i]) != found.end();
-      return fault_at(comes_later ? faults.out_of_order : faults.missing, steps[i]);
+    std::size_t same = 0;  // the steps before the first that differs
+    while (same < std::min(steps.size(), expected.size()) &&
+           schedule_.steps[steps[same]].op == expected[same]) {
+      ++same;
     }
-    return {};
+    if (same == steps.size()) {
+      return same == expected.size() ? ValidationResult{}
+                                     : fault_at(faults.missing, schedule_.steps.size());
+    }
+    const auto here = steps.begin() + static_cast<std::ptrdiff_t>(same);
+    const auto has = [&](auto first, auto last, OpId op) {
+      return std::any_of(first, last, [&](std::size_t i) { return schedule_.steps[i].op == op; });
+    };
+    if (has(steps.begin(), here, schedule_.steps[*here].op)) {
+      return fault_at(faults.repeated, *here);
+    }
+    const bool comes_later = same < expected.size() && has(here, steps.end(), expected[same]);
+    return fault_at(comes_later ? faults.out_of_order : faults.missing, *here);
   }
 
   ValidationResult check_forward() const {
-    ValidationResult result = compare(steps_of(StepKind::kCompute), plan_.order,
+    ValidationResult result = compare(computes_, plan_.order,
                                       {.missing = Fault::kMissingCompute,
                                        .repeated = Fault::kRepeatedCompute,
                                        .out_of_order = Fault::kComputeOutOfOrder});
     if (result.fault != Fault::kNone) return result;
-    const std::vector<std::size_t> backwards = steps_of(StepKind::kBackward);
-    for (const std::size_t compute : steps_of(StepKind::kCompute)) {
-      if (!backwards.empty() && compute > backwards[0]) {
+    for (const std::size_t compute : computes_) {
+      if (!backwards_.empty() && compute > backwards_[0]) {
         return fault_at(Fault::kComputeOutOfOrder, compute);
       }
     }
@@ -109,34 +128,27 @@ class OrderCheck {
   }
 
   ValidationResult check_backward() const {
-    for (const std::size_t step : steps_of(StepKind::kBackward)) {
+    for (const std::size_t step : backwards_) {
       if (!graph_.op(schedule_.steps[step].op).has_backward) {
         return fault_at(Fault::kBackwardWithoutGradient, step);
       }
     }
     std::vector<OpId> expected;
     for (const OpId op : plan_.order) {
-      if (graph_.op(op).has_backward) expected.insert(expected.begin(), op);
+      if (graph_.op(op).has_backward) expected.push_back(op);
     }
-    return compare(steps_of(StepKind::kBackward), expected,
+    std::reverse(expected.begin(), expected.end());
+    return compare(backwards_, expected,
                    {.missing = Fault::kMissingBackward,
                     .repeated = Fault::kRepeatedBackward,
                     .out_of_order = Fault::kBackwardOutOfOrder});
   }
 
-  // The outermost region around an op; nullptr where there is none.
-  const Region* region_around(OpId op) const {
-    for (const Region& region : plan_.regions) {
-      const std::int32_t position = position_[index(op)];
-      if (region.begin <= position && position < region.end) return &region;
-    }
-    return nullptr;
-  }
-
   ValidationResult check_recomputed_ops() const {
-    for (const std::size_t step : steps_of(StepKind::kRecompute)) {
+    for (const std::size_t step : recomputes_) {
       const OpId op = schedule_.steps[step].op;
-      if (region_around(op) == nullptr) return fault_at(Fault::kRecomputeOutsideRegion, step);
+      if (region_around_[index(op)] == nullptr)
+        return fault_at(Fault::kRecomputeOutsideRegion, step);
       if (graph_.op(op).recompute == RecomputePolicy::kNever) {
         return fault_at(Fault::kRecomputeOfNever, step);
       }
@@ -154,12 +166,12 @@ class OrderCheck {
       const Op& op = graph_.op(step.op);
       for (const TensorId tensor : step.kind == StepKind::kBackward ? op.saved : op.inputs) {
         const OpId producer = graph_.tensor(tensor).producer;
-        if (producer == kNoOp || kept_[index(tensor)] || recomputed[index(producer)] ||
+        if (producer == kNoOp || kept_[index(tensor)] || recomputed[index(producer)]) continue;
+        const Region* region = region_around_[index(producer)];
+        if (region == nullptr || region != region_around_[index(step.op)] ||
             graph_.op(producer).recompute == RecomputePolicy::kNever) {
           continue;
         }
-        const Region* region = region_around(producer);
-        if (region == nullptr || region != region_around(step.op)) continue;
         return fault_at(Fault::kReadOfDroppedCopy, i);
       }
       if (step.kind == StepKind::kRecompute) recomputed[index(step.op)] = true;
@@ -174,7 +186,7 @@ class OrderCheck {
       for (const OpId op : rule.ops) ++left[index(op)];
     }
     const std::vector<std::size_t> allowed = left;
-    for (const std::size_t step : steps_of(StepKind::kRecompute)) {
+    for (const std::size_t step : recomputes_) {
       const std::size_t op = index(schedule_.steps[step].op);
       if (left[op] == 0) {
         return fault_at(allowed[op] == 0 ? Fault::kNeedlessRecompute : Fault::kRepeatedRecompute,
@@ -195,37 +207,57 @@ class OrderCheck {
   // Directly before the Backward at a trigger stand the Recomputes of the regions that have this
   // trigger, enclosing regions first, each in the plan's order.
   ValidationResult check_recompute_places() const {
-    std::vector<std::size_t> group;  // Recomputes since the last Compute or Backward
+    const Groups triggered = rules_by_trigger();
+    std::vector<OpId> expected;
+    std::vector<OpId> found;      // the Recomputes since the last Compute or Backward
+    std::size_t first_found = 0;  // in the schedule
     for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
       const Step& step = schedule_.steps[i];
-      if (step.kind == StepKind::kRecompute) group.push_back(i);
+      if (step.kind == StepKind::kRecompute) {
+        if (found.empty()) first_found = i;
+        found.push_back(step.op);
+      }
       if (step.kind != StepKind::kCompute && step.kind != StepKind::kBackward) continue;
-      std::vector<OpId> expected;
-      for (const RegionRule& rule : rules_) {
-        if (step.kind != StepKind::kBackward || rule.trigger != position_[index(step.op)]) continue;
-        expected.insert(expected.end(), rule.ops.begin(), rule.ops.end());
+      expected.clear();
+      if (step.kind == StepKind::kBackward) {
+        for (const std::size_t rule : triggered[index(step.op)]) {
+          expected.insert(expected.end(), rules_[rule].ops.begin(), rules_[rule].ops.end());
+        }
       }
-      std::vector<OpId> found;
-      for (const std::size_t recompute : group) found.push_back(schedule_.steps[recompute].op);
       if (found != expected) {
-        const std::size_t at = group.empty() ? i : group[0];
-        std::sort(found.begin(), found.end());
-        std::sort(expected.begin(), expected.end());
-        return fault_at(
-            found == expected ? Fault::kRecomputeOutOfOrder : Fault::kRecomputeAtWrongTrigger, at);
+        return fault_at(why_misplaced(found, expected), found.empty() ? i : first_found);
       }
-      group.clear();
+      found.clear();
     }
-    if (!group.empty()) return fault_at(Fault::kRecomputeAtWrongTrigger, group[0]);
+    if (!found.empty()) return fault_at(Fault::kRecomputeAtWrongTrigger, first_found);
     return {};
+  }
+
+  // By op: the rules of the regions that are recomputed directly before its Backward.
+  Groups rules_by_trigger() const {
+    std::vector<Member> members;
+    for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+      if (rules_[rule].trigger == kNoPosition) continue;
+      members.push_back({.group = index(op_at(rules_[rule].trigger)), .value = rule});
+    }
+    return Groups(graph_.ops.size(), members);
+  }
+
+  static Fault why_misplaced(std::vector<OpId> found, std::vector<OpId> expected) {
+    std::sort(found.begin(), found.end());
+    std::sort(expected.begin(), expected.end());
+    return found == expected ? Fault::kRecomputeOutOfOrder : Fault::kRecomputeAtWrongTrigger;
   }
 
   const Graph& graph_;
   const Plan& plan_;
   const std::vector<RegionRule>& rules_;
   const Schedule& schedule_;
-  std::vector<std::int32_t> position_;
   std::vector<bool> kept_;
+  std::vector<const Region*> region_around_;  // by op: the outermost; nullptr where there is none
+  std::vector<std::size_t> computes_;         // positions in the schedule
+  std::vector<std::size_t> backwards_;
+  std::vector<std::size_t> recomputes_;
 };
 
 }  // namespace

@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <vector>
+
+#include "sim/validator_memory.h"
+
+// Derives the lives of gradients, rules 8 to 11.
+
+namespace cairn {
+namespace {
+
+class GradientAccount {
+ public:
+  GradientAccount(const Graph& graph, const std::vector<Run>& runs, Account& account)
+      : graph_(graph), runs_(runs), account_(account), gradients_(graph.tensors.size()) {}
+
+  void add_all() {
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (runs_[run].kind != StepKind::kBackward) continue;
+      const Op& op = graph_.op(runs_[run].op);
+      add_run(run, op);
+      account_.charges.push_back({op.backward_workspace_bytes, {.first = run, .last = run}});
+    }
+    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+      if (gradients_[i].is_live()) leave(static_cast<TensorId>(i), runs_.size() - 1);
+    }
+    for (const Buffer& buffer : buffers_) account_.charges.push_back(buffer.charge);
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  struct Buffer {
+    Charge charge = {};
+    std::size_t gradient_count = 0;  // gradients that are in it now
+  };
+
+  struct Gradient {
+    std::size_t buffer = kNone;
+    std::size_t first_run = 0;
+
+    bool is_live() const { return buffer != kNone; }
+  };
+
+  void add_run(std::size_t run, const Op& op) {
+    const bool makes_loss =
+        std::find(op.outputs.begin(), op.outputs.end(), graph_.loss) != op.outputs.end();
+    if (makes_loss) begin(graph_.loss, new_buffer(graph_.loss, run), run);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (graph_.tensor(op.inputs[i]).has_gradient) contribute(op, i, run);
+    }
+    for (const TensorId output : op.outputs) {
+      if (gradients_[index(output)].is_live()) leave(output, run);
+    }
+  }
+
+  void contribute(const Op& op, std::size_t input, std::size_t run) {
+    const TensorId tensor = op.inputs[input];
+    const std::size_t of_output = gradients_[index(op.outputs[0])].buffer;
+    const bool is_alias = op.gradient_aliases[input] && of_output != kNone;
+    Gradient& gradient = gradients_[index(tensor)];
+    if (!gradient.is_live()) {
+      begin(tensor, is_alias ? of_output : new_buffer(tensor, run), run);
+      return;
+    }
+    if (!is_alias) new_buffer(tensor, run);  // the contribution: a tensor of this run only
+    if (buffers_[gradient.buffer].gradient_count > 1) {
+      // The others still need the old value: the sum is a new tensor.
+      move_out(gradient, run);
+      move_in(gradient, new_buffer(tensor, run));
+    }
+  }
+
+  std::size_t new_buffer(TensorId tensor, std::size_t run) {
+    const std::int64_t bytes = graph_.tensor(tensor).bytes;
+    buffers_.push_back({.charge = {.bytes = bytes, .life = {.first = run, .last = run}}});
+    return buffers_.size() - 1;
+  }
+
+  void move_in(Gradient& gradient, std::size_t buffer) {
+    gradient.buffer = buffer;
+    ++buffers_[buffer].gradient_count;
+  }
+
+  void move_out(Gradient& gradient, std::size_t run) {
+    Buffer& buffer = buffers_[gradient.buffer];
+    buffer.charge.life.last = std::max(buffer.charge.life.last, run);
+    --buffer.gradient_count;
+    gradient.buffer = kNone;
+  }
+
+  void begin(TensorId tensor, std::size_t buffer, std::size_t run) {
+    gradients_[index(tensor)].first_run = run;
+    move_in(gradients_[index(tensor)], buffer);
+  }
+
+  void leave(TensorId tensor, std::size_t run) {
+    Gradient& gradient = gradients_[index(tensor)];
+    move_out(gradient, run);
+    account_.gradient_lives.push_back(
+        {.tensor = tensor, .life = {.first = gradient.first_run, .last = run}});
+  }
+
+  const Graph& graph_;
+  const std::vector<Run>& runs_;
+  Account& account_;
+  std::vector<Gradient> gradients_;  // by tensor
+  std::vector<Buffer> buffers_ = {};
+};
+
+}  // namespace
+
+void add_gradients(const Graph& graph, const std::vector<Run>& runs, Account& account) {
+  GradientAccount(graph, runs, account).add_all();
+}
+
+}  // namespace cairn

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "sim/validator_groups.h"
+#include "sim/validator_memory.h"
+
+// Derives the lives of the copies of tensors, rules 1 to 7.
+
+namespace cairn {
+namespace {
+
+// By op: the rules whose inputs are held up to its Backward.
+Groups rules_by_holder(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules) {
+  std::vector<Member> members;
+  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
+    if (rules[rule].held_until == kNoPosition) continue;
+    const OpId holder = plan.order[static_cast<std::size_t>(rules[rule].held_until)];
+    members.push_back({.group = index(holder), .value = rule});
+  }
+  return Groups(graph.ops.size(), members);
+}
+
+// By tensor, runs in order.
+struct Uses {
+  Groups reads;  // a run that holds the tensor counts as one that reads it
+  Groups makes;
+};
+
+Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
+                    const std::vector<Run>& runs) {
+  const Groups held = rules_by_holder(graph, plan, rules);
+  std::vector<Member> reads;
+  std::vector<Member> makes;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const auto add = [run](const std::vector<TensorId>& tensors, std::vector<Member>& members) {
+      for (const TensorId tensor : tensors) members.push_back({index(tensor), run});
+    };
+    const Op& op = graph.op(runs[run].op);
+    if (runs[run].kind == StepKind::kBackward) {
+      add(op.saved, reads);
+      for (const std::size_t rule : held[index(runs[run].op)]) add(rules[rule].inputs, reads);
+    } else {
+      add(op.inputs, reads);
+      add(op.outputs, makes);
+      add(op.auxiliaries, makes);
+    }
+  }
+  const std::size_t tensor_count = graph.tensors.size();
+  return {.reads = Groups(tensor_count, reads), .makes = Groups(tensor_count, makes)};
+}
+
+class TensorAccount {
+ public:
+  TensorAccount(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
+                const std::vector<Run>& runs, Account& account)
+      : graph_(graph),
+        runs_(runs),
+        account_(account),
+        kept_(kept_tensors(graph, plan)),
+        uses_(uses_by_tensor(graph, plan, rules, runs)),
+        storage_copy_(graph.tensors.size(), kNoCopy) {}
+
+  void add_all() {
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (runs_[run].kind != StepKind::kBackward) add_run(run);
+    }
+    for (const Charge& copy : storage_copies_) account_.charges.push_back(copy);
+  }
+
+ private:
+  static constexpr std::size_t kNoCopy = static_cast<std::size_t>(-1);
+
+  // A kept tensor that something still reads stays; what a Recompute makes beside it is a
+  // duplicate.
+  bool is_duplicate(TensorId tensor, std::size_t run) const {
+    const std::span<const std::size_t> reads = uses_.reads[index(tensor)];
+    return runs_[run].kind == StepKind::kRecompute && kept_[index(tensor)] && !reads.empty() &&
+           reads.back() > run;
+  }
+
+  // The life of the copy made in `run`: to its last read before the tensor is made again.
+  Life life_of_copy(TensorId tensor, std::size_t run) const {
+    const std::span<const std::size_t> makes = uses_.makes[index(tensor)];
+    const auto made_again =
+        std::find_if(std::upper_bound(makes.begin(), makes.end(), run), makes.end(),
+                     [&](std::size_t make) { return !is_duplicate(tensor, make); });
+    const std::span<const std::size_t> reads = uses_.reads[index(tensor)];
+    // A step reads before it makes.
+    const auto behind = made_again == makes.end()
+                            ? reads.end()
+                            : std::upper_bound(reads.begin(), reads.end(), *made_again);
+    const std::size_t last_read = behind == reads.begin() ? run : *(behind - 1);
+    return {.first = run, .last = std::max(run, last_read)};
+  }
+
+  void add_run(std::size_t run) {
+    const Op& op = graph_.op(runs_[run].op);
+    const bool auxiliaries_die =
+        std::none_of(op.auxiliaries.begin(), op.auxiliaries.end(), [&](TensorId auxiliary) {
+          return !is_duplicate(auxiliary, run) && life_of_copy(auxiliary, run).last > run;
+        });
+    const bool is_swept = op.sweep_workspace_bytes.has_value() && auxiliaries_die;
+    for (const TensorId made : op.outputs) add_copy(op, made, run, graph_.tensor(made).bytes);
+    for (const TensorId made : op.auxiliaries) {
+      add_copy(op, made, run, is_swept ? 0 : graph_.tensor(made).bytes);
+    }
+    const std::int64_t workspace_bytes = is_swept ? *op.sweep_workspace_bytes : op.workspace_bytes;
+    account_.charges.push_back({.bytes = workspace_bytes, .life = {.first = run, .last = run}});
+  }
+
+  void add_copy(const Op& op, TensorId tensor, std::size_t run, std::int64_t owned_bytes) {
+    const StorageId storage = graph_.tensor(tensor).storage;
+    const bool is_owner = graph_.storage(storage).owner == tensor;
+    if (is_duplicate(tensor, run)) {
+      if (is_owner) account_.charges.push_back({owned_bytes, {.first = run, .last = run}});
+      return;
+    }
+    const Life life = life_of_copy(tensor, run);
+    account_.tensor_lives.push_back({.tensor = tensor, .life = life});
+    if (is_owner) {
+      storage_copy_[index(tensor)] = storage_copies_.size();
+      storage_copies_.push_back({.bytes = owned_bytes, .life = life});
+      return;
+    }
+    for (const TensorId base : op.inputs) {
+      if (graph_.tensor(base).storage != storage) continue;
+      storage_copy_[index(tensor)] = storage_copy_[index(base)];
+      break;
+    }
+    const std::size_t copy = storage_copy_[index(tensor)];
+    if (copy == kNoCopy) return;  // a view of what is resident
+    Life& storage_life = storage_copies_[copy].life;
+    storage_life.last = std::max(storage_life.last, life.last);
+  }
+
+  const Graph& graph_;
+  const std::vector<Run>& runs_;
+  Account& account_;
+  std::vector<bool> kept_;
+  Uses uses_;
+  std::vector<std::size_t> storage_copy_;  // by tensor: of its latest copy
+  std::vector<Charge> storage_copies_ = {};
+};
+
+}  // namespace
+
+void add_tensors(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
+                 const std::vector<Run>& runs, Account& account) {
+  TensorAccount(graph, plan, rules, runs, account).add_all();
+}
+
+}  // namespace cairn
