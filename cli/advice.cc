@@ -72,7 +72,7 @@ void advise_on_training_state(const AdviceInput& input, std::vector<std::string>
                   "checkpointing shrinks activations only, never these.",
                   bytes_text(input.training_state_bytes),
                   bytes_text(input.training_state_bytes - *input.capacity_bytes)));
-  lines.push_back(
+  lines.emplace_back(
       "LoRA or QLoRA, which train a small part of the weights, or sharding over several GPUs "
       "would shrink them; this version does not model these yet.");
 }

@@ -8,7 +8,7 @@
 #include "graph/plan.h"
 #include "models/load_model.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
 class App;
 }
 

@@ -24,11 +24,11 @@ std::string three_digits(double number) {
 }
 
 // A number in the largest unit that leaves at least 1, each `step` times the one before.
-template <std::size_t kCount>
-std::string in_units(double number, double step, const std::array<const char*, kCount>& units) {
+template <std::size_t Count>
+std::string in_units(double number, double step, const std::array<const char*, Count>& units) {
   std::size_t unit = 0;
   // 999.5 would print as 1000: the next unit reads better, and 1 has no smaller one.
-  while (unit + 1 < kCount && std::abs(number) >= step - 0.5) {
+  while (unit + 1 < Count && std::abs(number) >= step - 0.5) {
     number /= step;
     ++unit;
   }

@@ -66,7 +66,7 @@ std::string unknown_argument(const CLI::App& app) {
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string unknown = unknown_argument(app);
+  std::string unknown = unknown_argument(app);
   if (!unknown.empty()) return unknown;
   const CLI::App& used = used_app(app);
   const std::string_view what = error.what();

@@ -20,7 +20,7 @@ TEST_CASE("bytes print in three significant digits of the largest unit they fill
   CHECK(bytes_text(0) == "0 B");
   CHECK(bytes_text(1023) == "1,023 B");
   CHECK(bytes_text(1024) == "1.00 KiB");
-  CHECK(bytes_text(1536 * 1024) == "1.50 MiB");
+  CHECK(bytes_text(1572864) == "1.50 MiB");
   CHECK(bytes_text(std::int64_t{10} << 20) == "10.0 MiB");
   CHECK(bytes_text(std::int64_t{1} << 30) == "1.00 GiB");
   CHECK(bytes_text(64242089984) == "59.8 GiB");  // 59.83 * 2^30
