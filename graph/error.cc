@@ -40,7 +40,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kLongestComparedName = 100;  // a graph may have 100,000 names to compare
+  // A graph may have 100,000 names: beyond this much work, what came so far has to do.
+  constexpr std::size_t kLongestComparedName = 100;
+  constexpr std::size_t kMostComparedCharacters = 20'000'000;
+  std::size_t compared_characters = 0;
   if (name.size() > kLongestComparedName) return {};
   std::string nearest;
   std::size_t nearest_distance = kLongestComparedName;
@@ -50,6 +53,8 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     const std::size_t length_difference =
         std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
     if (length_difference > limit) continue;
+    compared_characters += name.size() * candidate.size();
+    if (compared_characters > kMostComparedCharacters) break;
     const std::size_t distance = edit_distance(name, candidate, limit);
     if (distance <= limit && distance < nearest_distance) {
       nearest = candidate;

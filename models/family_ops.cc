@@ -82,6 +82,11 @@ void check_name(const Document& document, Position position, const std::string& 
 PlacedExpression parse_placed_expression(const Document& document, const Node& node,
                                          const std::string& what) {
   const std::string text = to_text(document, node, what);
+  if (text.size() > kLongestExpression) {
+    fail_at(document, node.position,
+            fmt::format("{}: expected an expression of at most {} characters, found {}", what,
+                        kLongestExpression, text.size()));
+  }
   try {
     if (node.quoted) {
       // A quoted scalar is a text: quote it for the expression reader.

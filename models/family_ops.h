@@ -21,6 +21,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item);
 // The longest name or module path of a family's ops: each is spelled out once per repeated block.
 inline constexpr std::size_t kLongestName = 200;
 inline constexpr std::size_t kMostFamilyOps = 10'000;
+inline constexpr std::size_t kLongestExpression = 500;  // evaluated once per repeated block
 
 using Names = std::unordered_set<std::string>;
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kFormatVersion = 1;
 constexpr std::size_t kMostOps = 250'000;
+constexpr std::size_t kMostOfOneOp = 4096;  // inputs, outputs, ... each
 constexpr std::size_t kLongestName = 1000;
 constexpr std::size_t kMostShownOfCycle = 8;
 
@@ -248,6 +249,12 @@ class PlainGraphReader {
     CustomOp op{.name = name_of(unnamed)};
     Fields fields(document_, node, fmt::format("op '{}'", op.name));
     fields.require("name");
+    for (const char* key : {"inputs", "outputs", "auxiliaries", "saves", "gradient_aliases"}) {
+      const Node* list = fields.find(key);
+      if (list == nullptr || list->items.size() <= kMostOfOneOp) continue;
+      fields.fail_at_key(key, fmt::format("expected at most {} tensors, found {}", kMostOfOneOp,
+                                          list->items.size()));
+    }
     op.inputs = read_inputs_of(ops, position, fields, builder);
     op.outputs = read_made(fields, "outputs", builder);
     op.auxiliaries = read_made(fields, "auxiliaries", builder);

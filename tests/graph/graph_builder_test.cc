@@ -116,18 +116,31 @@ TEST_CASE("a tensor has a gradient when it requires one and the loss depends on 
   CHECK(graph.ops[3].has_backward);
 }
 
-TEST_CASE("integers have no gradient, and frozen parts have no optimizer states") {
+TEST_CASE("frozen parts have no optimizer states, but hand gradients on") {
   GraphBuilder builder("g", kBf16, 2);
   const TensorId x = builder.add_input("x", kBf16, {1, 4, 8}, true);
   builder.set_trainable(false);
   const TensorId up = builder.add_op(request("up", "linear", {x}, {.width = 8}))[0];
-  const TensorId ids =
-      builder.add_op(request("ids", "cast", {up}, {.data_type = DataType::kInt64}))[0];
   const Graph graph = builder.build(up);
   CHECK(named(graph, "up.weight").optimizer_state_bytes == 0);
   CHECK_FALSE(named(graph, "up.weight").requires_grad);
   CHECK(graph.tensor(up).has_gradient);
-  CHECK_FALSE(graph.tensor(ids).requires_grad);
+}
+
+TEST_CASE("ids and labels are integers, everything else is floating point") {
+  GraphBuilder builder("g", kBf16);
+  const TensorId x = builder.add_input("x", kBf16, {1, 4, 8}, true);
+  const TensorId ids = builder.add_input("ids", DataType::kInt64, {1, 4}, false);
+  CHECK(refusal([&] { builder.add_op(request("e", "embedding", {x}, {.width = 8, .rows = 4})); }) ==
+        "op 'e': a embedding takes integers as input 1, found 'x' of bf16");
+  CHECK(refusal([&] {
+          builder.add_op(request("l", "cross_entropy", {x, x}));
+        }) == "op 'l': a cross_entropy takes integers as input 2, found 'x' of bf16");
+  CHECK(refusal([&] { builder.add_op(request("g", "gelu", {ids})); }) ==
+        "op 'g': a gelu takes floating-point numbers as input 1, found 'ids' of int64");
+  CHECK(refusal([&] {
+          builder.add_op(request("c", "cast", {x}, {.data_type = DataType::kInt64}));
+        }) == "op 'c': its dtype is int64, which carries no gradient");
 }
 
 TEST_CASE("logits, and what is made of them, are marked") {

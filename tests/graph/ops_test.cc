@@ -316,9 +316,8 @@ TEST_CASE("ops refuse shapes that do not fit") {
 
 TEST_CASE("sizes past 63 bits are refused by the op's or tensor's name") {
   const Given wide{"x", {1, 1, INT64_MAX / 2}};
-  const Given flags{"x", {1, 1, INT64_MAX}, DataType::kBool, false};
-  const Given more{"y", {1, 1, INT64_MAX}, DataType::kBool, false};
-  const Given long_flags{"x", {1, INT64_MAX, 1}, DataType::kBool, false};
+  const Given second{"y", {1, 1, INT64_MAX / 2}};
+  const Given third{"z", {1, 1, INT64_MAX / 2}};
   CHECK(refusal("gelu", {}, {{"x", {1, 2, INT64_MAX}}}) ==
         "tensor 'x': its number of elements: 2 x 9223372036854775807 does not fit in 63 bits");
   CHECK(refusal("gelu", {}, {{"x", {1, 1, INT64_MAX}}}) ==
@@ -326,11 +325,8 @@ TEST_CASE("sizes past 63 bits are refused by the op's or tensor's name") {
   CHECK(refusal("linear", {.width = 4}, {wide}) ==
         "tensor 'out.weight': its number of elements: 4 x 4611686018427387903 does not fit in 63 "
         "bits");
-  CHECK(refusal("cat", {}, {flags, more}) ==
-        "op 'out': its width: 9223372036854775807 + 9223372036854775807 does not fit in 63 bits");
-  CHECK(refusal("attention_scores", {.heads = 1},
-                {long_flags, {"k", {1, INT64_MAX, 1}, DataType::kBool, false}}) ==
-        "op 'out': 2 x 9223372036854775807 does not fit in 63 bits");
+  CHECK(refusal("cat", {}, {wide, second, third}) ==
+        "op 'out': its width: 9223372036854775806 + 4611686018427387903 does not fit in 63 bits");
 }
 
 }  // namespace cairn

@@ -150,6 +150,15 @@ TEST_CASE("more than 250000 ops are refused before any is read") {
   CHECK(refusal(text + "]\n") == "g:2:1: a plain graph: key 'ops': more than 250000 ops");
 }
 
+TEST_CASE("an op of more than 4096 inputs is refused") {
+  std::string text =
+      "cairn_graph: 1\ninputs: [{name: x, bytes: 8}]\nops:\n- {name: f, outputs: [{name: y, "
+      "bytes: 8}], inputs: [x";
+  for (int i = 0; i < 4096; ++i) text += ",x";
+  CHECK(refusal(text + "]}\n") ==
+        "g:4:45: op 'f': key 'inputs': expected at most 4096 tensors, found 4097");
+}
+
 TEST_CASE("a long chain is read, lowered and replayed without deep recursion or quadratic time") {
   std::string text = "cairn_graph: 1\ninputs: [{name: t0, bytes: 8, requires_grad: true}]\nops:\n";
   constexpr int kOps = 20'000;
