@@ -43,8 +43,7 @@ Measured run_once(const std::string& program, const Command& command) {
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   const auto begin = std::chrono::steady_clock::now();
   pid_t child = 0;
-  const int failed =
-      posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+  const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return {.exit_code = -1};
   int status = 0;
@@ -100,7 +99,9 @@ int main(int argument_count, char** arguments) {
       {"fit llama-3.1-8b, every strategy", 100, {"fit", "llama-3.1-8b", "--gpu", "rtx4090"}},
       {"fit llama-3.1-405b, every strategy", 100, {"fit", "llama-3.1-405b", "--gpu", "h100sxm"}},
       {"fit, a chain of 1,000 layers", 200, {"fit", chain.string(), "--gpu", "24GiB"}},
-      {"simulate llama-3.1-405b, sqrt", 100, {"simulate", "llama-3.1-405b", "--checkpointing", "sqrt"}},
+      {"simulate llama-3.1-405b, sqrt",
+       100,
+       {"simulate", "llama-3.1-405b", "--checkpointing", "sqrt"}},
   };
   for (const Command& command : commands) measure(program, command);
   fs::remove(chain);

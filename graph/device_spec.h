@@ -15,9 +15,9 @@ struct MemoryReserve {
 };
 
 struct DeviceSpec {
-  std::string id = {};    // "rtx4090", or the size that was asked for
-  std::string name = {};  // "GeForce RTX 4090"
-  std::int64_t total_bytes = 0;  // what PyTorch sees as the card's total
+  std::string id = {};            // "rtx4090", or the size that was asked for
+  std::string name = {};          // "GeForce RTX 4090"
+  std::int64_t total_bytes = 0;   // what PyTorch sees as the card's total
   std::string total_origin = {};  // where that number comes from
   std::vector<MemoryReserve> reserves = {};
   bool has_rates = false;  // the rates below are known; a bare size has none

@@ -33,9 +33,9 @@ std::string join_names(const std::vector<std::string>& names);
 
 }  // namespace cairn
 
-#define CAIRN_CHECK(condition, detail)                                                       \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      ::cairn::abort_on_broken_invariant(__FILE__, __LINE__, #condition, (detail));          \
-    }                                                                                        \
+#define CAIRN_CHECK(condition, detail)                                              \
+  do {                                                                              \
+    if (!(condition)) {                                                             \
+      ::cairn::abort_on_broken_invariant(__FILE__, __LINE__, #condition, (detail)); \
+    }                                                                               \
   } while (false)

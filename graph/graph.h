@@ -35,8 +35,8 @@ enum class TensorRole {
 struct Tensor {
   std::string name = {};
   DataType data_type = DataType::kFloat32;
-  Shape shape = {};         // empty where only bytes are known (plain graphs)
-  std::int64_t bytes = 0;   // of the tensor; its gradient has as many
+  Shape shape = {};        // empty where only bytes are known (plain graphs)
+  std::int64_t bytes = 0;  // of the tensor; its gradient has as many
   StorageId storage = {};
   TensorRole role = TensorRole::kOutput;
   OpId producer = kNoOp;       // kNoOp for inputs and parameters
@@ -69,15 +69,15 @@ enum class SideEffect { kNone, kOnce };
 struct OpKindInfo;
 
 struct OpAttributes {
-  std::int64_t width = 0;      // linear, embedding: elements of the last dim of the output
-  std::int64_t rows = 0;       // embedding: entries of the table
-  std::int64_t heads = 0;      // attention, rope: query heads (rope: heads of its input)
-  std::int64_t kv_heads = 0;   // attention, repeat_kv: key and value heads
-  std::int64_t parts = 0;      // split: equal parts
-  std::int64_t part = 0;       // slice: which part, from 0
-  bool bias = false;           // linear, layer_norm
-  bool causal = false;         // attention
-  double probability = 0.0;    // dropout, attention: of dropping an element
+  std::int64_t width = 0;     // linear, embedding: elements of the last dim of the output
+  std::int64_t rows = 0;      // embedding: entries of the table
+  std::int64_t heads = 0;     // attention, rope: query heads (rope: heads of its input)
+  std::int64_t kv_heads = 0;  // attention, repeat_kv: key and value heads
+  std::int64_t parts = 0;     // split: equal parts
+  std::int64_t part = 0;      // slice: which part, from 0
+  bool bias = false;          // linear, layer_norm
+  bool causal = false;        // attention
+  double probability = 0.0;   // dropout, attention: of dropping an element
   std::optional<DataType> data_type = {};  // cast, softmax: type of the output
 };
 
@@ -88,10 +88,10 @@ struct Op {
   OpAttributes attributes = {};
   std::int32_t block = -1;  // which repeat of the repeated block, -1 outside of it
 
-  std::vector<TensorId> inputs = {};       // what Compute reads, parameters last
+  std::vector<TensorId> inputs = {};  // what Compute reads, parameters last
   std::vector<TensorId> outputs = {};
   std::vector<TensorId> auxiliaries = {};
-  std::vector<TensorId> saved = {};        // what Backward reads, besides gradients; no repeats
+  std::vector<TensorId> saved = {};         // what Backward reads, besides gradients; no repeats
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
 
   std::int64_t workspace_bytes = 0;

@@ -47,10 +47,9 @@ void default_moved_bytes(const Graph& graph, Op& op) {
 void check_input_count(const OpRequest& request) {
   const OpKindInfo& kind = *request.kind;
   if (request.inputs.size() >= kind.min_inputs && request.inputs.size() <= kind.max_inputs) return;
-  const std::string expected =
-      kind.min_inputs == kind.max_inputs
-          ? fmt::format("{}", kind.min_inputs)
-          : fmt::format("{} to {}", kind.min_inputs, kind.max_inputs);
+  const std::string expected = kind.min_inputs == kind.max_inputs
+                                   ? fmt::format("{}", kind.min_inputs)
+                                   : fmt::format("{} to {}", kind.min_inputs, kind.max_inputs);
   throw InputError(fmt::format("op '{}': a {} takes {} input{}, found {}", request.name, kind.name,
                                expected, expected == "1" ? "" : "s", request.inputs.size()));
 }
@@ -85,9 +84,8 @@ void derive_gradients(Graph& graph) {
   graph.tensors[index(graph.loss)].has_gradient = graph.tensor(graph.loss).requires_grad;
   for (std::size_t i = graph.ops.size(); i-- > 0;) {
     Op& op = graph.ops[i];
-    op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
-      return graph.tensor(id).has_gradient;
-    });
+    op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(),
+                                  [&](TensorId id) { return graph.tensor(id).has_gradient; });
     if (!op.has_backward) continue;
     for (const TensorId id : op.inputs) {
       Tensor& input = graph.tensors[index(id)];
@@ -98,8 +96,7 @@ void derive_gradients(Graph& graph) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string name, DataType parameter_type,
-                           std::int64_t optimizer_states)
+GraphBuilder::GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states)
     : parameter_type_(parameter_type), optimizer_states_(optimizer_states) {
   graph_.name = std::move(name);
 }
@@ -165,11 +162,9 @@ TensorId GraphBuilder::add_input(const std::string& name, DataType type, Shape s
 
 TensorId GraphBuilder::add_input_bytes(const std::string& name, std::int64_t bytes,
                                        bool requires_grad) {
-  return add_tensor({.name = name,
-                     .bytes = bytes,
-                     .role = TensorRole::kInput,
-                     .requires_grad = requires_grad},
-                    kNoTensor);
+  return add_tensor(
+      {.name = name, .bytes = bytes, .role = TensorRole::kInput, .requires_grad = requires_grad},
+      kNoTensor);
 }
 
 TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
@@ -200,9 +195,7 @@ TensorId GraphBuilder::find(std::string_view name) const {
   return found == tensor_of_name_.end() ? kNoTensor : found->second;
 }
 
-void GraphBuilder::mark_logits(TensorId tensor) {
-  graph_.tensors[index(tensor)].is_logits = true;
-}
+void GraphBuilder::mark_logits(TensorId tensor) { graph_.tensors[index(tensor)].is_logits = true; }
 
 void GraphBuilder::finish_op(Op op) {
   const auto id = static_cast<OpId>(graph_.ops.size());
@@ -224,16 +217,16 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
   });
   const auto add = [&](const TensorSketch& sketch, TensorRole role, bool has_suffix) {
     const std::string name = has_suffix ? op.name + "." + sketch.suffix : op.name;
-    return add_tensor(
-        {.name = name,
-         .data_type = sketch.data_type,
-         .shape = sketch.shape,
-         .bytes = shape_bytes(name, sketch.data_type, sketch.shape),
-         .role = role,
-         .producer = id,
-         .requires_grad = role == TensorRole::kOutput && requires_grad && is_floating(sketch.data_type),
-         .is_logits = is_logits},
-        sketch.view_of_input ? op.inputs[*sketch.view_of_input] : kNoTensor);
+    return add_tensor({.name = name,
+                       .data_type = sketch.data_type,
+                       .shape = sketch.shape,
+                       .bytes = shape_bytes(name, sketch.data_type, sketch.shape),
+                       .role = role,
+                       .producer = id,
+                       .requires_grad = role == TensorRole::kOutput && requires_grad &&
+                                        is_floating(sketch.data_type),
+                       .is_logits = is_logits},
+                      sketch.view_of_input ? op.inputs[*sketch.view_of_input] : kNoTensor);
   };
   for (const TensorSketch& sketch : derivation.outputs) {
     op.outputs.push_back(add(sketch, TensorRole::kOutput, derivation.outputs.size() > 1));
@@ -336,9 +329,8 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
       std::any_of(custom.inputs.begin(), custom.inputs.end(),
                   [&](TensorId input) { return graph_.tensor(input).requires_grad; });
   const auto add = [&](const CustomTensor& made, TensorRole role) {
-    if (made.view_of != kNoTensor &&
-        std::find(custom.inputs.begin(), custom.inputs.end(), made.view_of) ==
-            custom.inputs.end()) {
+    if (made.view_of != kNoTensor && std::find(custom.inputs.begin(), custom.inputs.end(),
+                                               made.view_of) == custom.inputs.end()) {
       throw InputError(
           fmt::format("tensor '{}': it is a view of '{}', which is not an input of op '{}'",
                       made.name, graph_.tensor(made.view_of).name, custom.name));
@@ -389,8 +381,8 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
       if (op.inputs[i] == aliased) op.gradient_aliases[i] = true;
     }
   }
-  if (op.in_place && (op.outputs.empty() || op.inputs.empty() ||
-                      custom.outputs[0].view_of != op.inputs[0])) {
+  if (op.in_place &&
+      (op.outputs.empty() || op.inputs.empty() || custom.outputs[0].view_of != op.inputs[0])) {
     throw InputError(fmt::format(
         "op '{}': an in-place op's first output must be a view of its first input", custom.name));
   }

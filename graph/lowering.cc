@@ -172,11 +172,16 @@ Schedule lower(const Graph& graph, const Plan& plan) {
 
 std::string step_text(const Graph& graph, const Step& step) {
   switch (step.kind) {
-    case StepKind::kCompute: return fmt::format("C {}", graph.op(step.op).name);
-    case StepKind::kRecompute: return fmt::format("R {}", graph.op(step.op).name);
-    case StepKind::kBackward: return fmt::format("B {}", graph.op(step.op).name);
-    case StepKind::kFree: return fmt::format("F {}", graph.tensor(step.tensor).name);
-    case StepKind::kFreeGradient: return fmt::format("FG {}", graph.tensor(step.tensor).name);
+    case StepKind::kCompute:
+      return fmt::format("C {}", graph.op(step.op).name);
+    case StepKind::kRecompute:
+      return fmt::format("R {}", graph.op(step.op).name);
+    case StepKind::kBackward:
+      return fmt::format("B {}", graph.op(step.op).name);
+    case StepKind::kFree:
+      return fmt::format("F {}", graph.tensor(step.tensor).name);
+    case StepKind::kFreeGradient:
+      return fmt::format("FG {}", graph.tensor(step.tensor).name);
   }
   CAIRN_CHECK(false, "unknown step kind");
 }

@@ -92,9 +92,12 @@ void check_plan(const Graph& graph, const Plan& plan) {
 
 std::string_view extent_name(Extent extent) {
   switch (extent) {
-    case Extent::kNeeded: return "needed";
-    case Extent::kPrefix: return "prefix";
-    case Extent::kWhole: return "whole";
+    case Extent::kNeeded:
+      return "needed";
+    case Extent::kPrefix:
+      return "prefix";
+    case Extent::kWhole:
+      return "whole";
   }
   CAIRN_CHECK(false, "unknown extent");
 }

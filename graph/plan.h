@@ -26,16 +26,16 @@ enum class Extent {
 };
 
 struct Region {
-  std::int32_t begin = 0;              // positions in Plan::order, half-open
+  std::int32_t begin = 0;  // positions in Plan::order, half-open
   std::int32_t end = 0;
-  std::vector<TensorId> keep = {};     // made in the region, held from forward; outermost only
-  std::vector<Region> inner = {};      // disjoint, in order
+  std::vector<TensorId> keep = {};  // made in the region, held from forward; outermost only
+  std::vector<Region> inner = {};   // disjoint, in order
 };
 
 struct Plan {
-  std::string algorithm = {};          // "none", "every-layer", ...
-  std::vector<OpId> order = {};        // a permutation of the graph's ops
-  std::vector<Region> regions = {};    // outermost regions, disjoint, in order
+  std::string algorithm = {};        // "none", "every-layer", ...
+  std::vector<OpId> order = {};      // a permutation of the graph's ops
+  std::vector<Region> regions = {};  // outermost regions, disjoint, in order
   Extent extent = Extent::kNeeded;
 };
 

@@ -224,9 +224,10 @@ class SetBuilder {
     for (const Region& region : plan_.regions) {
       for (const TensorId kept : region.keep) {
         if (!is_read_[index(kept)]) {
-          throw InputError(fmt::format("plan: region [{}, {}) keeps '{}', which no Backward and "
-                                       "no recompute reads",
-                                       region.begin, region.end, graph_.tensor(kept).name));
+          throw InputError(
+              fmt::format("plan: region [{}, {}) keeps '{}', which no Backward and "
+                          "no recompute reads",
+                          region.begin, region.end, graph_.tensor(kept).name));
         }
         warn_of_partial_keep(graph_.op(graph_.tensor(kept).producer), kept);
       }

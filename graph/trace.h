@@ -16,12 +16,12 @@ namespace cairn {
 enum class MemoryCategory {
   kParameters,
   kOptimizer,
-  kGradients,            // of parameters
-  kInputs,               // ids, labels, masks, tables
-  kCheckpoints,          // held at the edge of a region for its recompute
-  kSavedActivations,     // every other tensor made by forward or recompute
+  kGradients,         // of parameters
+  kInputs,            // ids, labels, masks, tables
+  kCheckpoints,       // held at the edge of a region for its recompute
+  kSavedActivations,  // every other tensor made by forward or recompute
   kActivationGradients,
-  kLogitsAndLoss,        // logits, loss, what lies between, and their gradients
+  kLogitsAndLoss,  // logits, loss, what lies between, and their gradients
   kWorkspace,
 };
 inline constexpr std::size_t kMemoryCategoryCount = 9;
@@ -42,14 +42,14 @@ struct LiveItem {
 };
 
 struct Trace {
-  std::vector<StepTrace> steps = {};   // one entry for each step that is not a Free
-  std::int64_t resident_bytes = 0;     // before the first step: parameters, optimizer, inputs
+  std::vector<StepTrace> steps = {};  // one entry for each step that is not a Free
+  std::int64_t resident_bytes = 0;    // before the first step: parameters, optimizer, inputs
   std::int64_t peak_bytes = 0;
-  std::size_t peak_entry = 0;          // position in `steps`; the earliest when tied
+  std::size_t peak_entry = 0;               // position in `steps`; the earliest when tied
   std::vector<LiveItem> live_at_peak = {};  // largest first; sums to peak_bytes
   std::array<std::int64_t, kMemoryCategoryCount> peak_breakdown = {};
-  std::int64_t recompute_flops = 0;    // extra FLOPs against keep-all
-  std::int64_t recompute_count = 0;    // Recompute steps
+  std::int64_t recompute_flops = 0;  // extra FLOPs against keep-all
+  std::int64_t recompute_count = 0;  // Recompute steps
 };
 
 }  // namespace cairn

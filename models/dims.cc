@@ -60,7 +60,8 @@ Value read_value(const FamilyDim& dim, const DimSource& source, const Entry& ent
       }
       return integer_value(size);
     }
-    case DimType::kFlag: return integer_value(to_boolean(document, entry.value, what) ? 1 : 0);
+    case DimType::kFlag:
+      return integer_value(to_boolean(document, entry.value, what) ? 1 : 0);
     case DimType::kRate: {
       const double rate = to_number(document, entry.value, what);
       if (rate < 0.0 || rate >= 1.0) {
@@ -69,7 +70,8 @@ Value read_value(const FamilyDim& dim, const DimSource& source, const Entry& ent
       }
       return number_value(rate);
     }
-    case DimType::kText: return text_value(to_text(document, entry.value, what));
+    case DimType::kText:
+      return text_value(to_text(document, entry.value, what));
   }
   CAIRN_CHECK(false, "unknown dim type");
 }
@@ -91,7 +93,8 @@ std::int64_t parse_size(const DimOverride& given) {
 
 Value parse_override(const FamilyDim& dim, const DimOverride& given) {
   switch (dim.type) {
-    case DimType::kSize: return integer_value(parse_size(given));
+    case DimType::kSize:
+      return integer_value(parse_size(given));
     case DimType::kFlag:
       if (given.value == "true") return integer_value(1);
       if (given.value == "false") return integer_value(0);
@@ -107,7 +110,8 @@ Value parse_override(const FamilyDim& dim, const DimOverride& given) {
       }
       return number_value(rate);
     }
-    case DimType::kText: return text_value(given.value);
+    case DimType::kText:
+      return text_value(given.value);
   }
   CAIRN_CHECK(false, "unknown dim type");
 }

@@ -174,12 +174,11 @@ FamilyItem parse_block(const Document& document, const Node& item) {
   check_length(document, item.position, fields.what_of("module"), block.module);
   const Node& carry = fields.require("carry");
   if (carry.kind != NodeKind::kMapping || carry.entries.size() != 1) {
-    fail_at(document, carry.position, "a repeated block: expected 'carry: {x: first}', found " +
-                                          describe(carry));
+    fail_at(document, carry.position,
+            "a repeated block: expected 'carry: {x: first}', found " + describe(carry));
   }
   block.carry_name = carry.entries[0].key;
-  block.carry_from =
-      to_text(document, carry.entries[0].value, fields.what_of("carry"));
+  block.carry_from = to_text(document, carry.entries[0].value, fields.what_of("carry"));
   for (const Node& op : fields.list("ops")) {
     block.block_ops.push_back(parse_family_op(document, op));
   }
@@ -192,8 +191,8 @@ std::vector<FamilyItem> read_items(const Document& document, Fields& fields) {
   std::vector<FamilyItem> items;
   std::size_t op_count = 0;
   for (const Node& item : fields.list("ops")) {
-    const bool is_block = item.kind == NodeKind::kMapping && !item.entries.empty() &&
-                          item.entries[0].key == "repeat";
+    const bool is_block =
+        item.kind == NodeKind::kMapping && !item.entries.empty() && item.entries[0].key == "repeat";
     if (is_block) {
       items.push_back(parse_block(document, item));
     } else {

@@ -64,7 +64,7 @@ struct FamilyOp {
   std::vector<std::string> inputs = {};
   std::vector<std::string> output_names = {};  // of an op with several outputs
   std::vector<std::pair<AttributeKey, PlacedExpression>> attributes = {};
-  std::string data_type = {};                  // "", a type's name, or "activation"
+  std::string data_type = {};                      // "", a type's name, or "activation"
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};

@@ -36,9 +36,8 @@ bool looks_like_a_path(const std::string& model) {
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -95,8 +94,7 @@ FoundModel read_catalogue_model(const LibraryFile& file) {
   return classify_model(read_library_file(file), file.stem);
 }
 
-FoundModel find_model(const std::string& model,
-                      const std::vector<std::filesystem::path>& folders) {
+FoundModel find_model(const std::string& model, const std::vector<std::filesystem::path>& folders) {
   if (model.empty()) throw InputError("expected a model, found an empty name");
   std::error_code error;
   if (fs::is_directory(model, error) && fs::exists(fs::path(model) / "config.json", error)) {

@@ -24,8 +24,8 @@ std::vector<std::filesystem::path> gpu_files(const std::filesystem::path& folder
     if (entry->path().extension() == ".yaml") files.push_back(entry->path());
   }
   if (error) {
-    throw InputError(fmt::format("{}: the folder cannot be read: {}", gpus.string(),
-                                 error.message()));
+    throw InputError(
+        fmt::format("{}: the folder cannot be read: {}", gpus.string(), error.message()));
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -111,8 +111,7 @@ std::vector<std::string> ids_around(const std::string& name, const std::vector<G
   const bool ids_only = begins_as_number(name);
   for (const GpuEntry& entry : gpus) {
     const bool in_id = normalised(entry.device.id).find(name) != std::string::npos;
-    const bool in_name =
-        !ids_only && normalised(entry.device.name).find(name) != std::string::npos;
+    const bool in_name = !ids_only && normalised(entry.device.name).find(name) != std::string::npos;
     if (in_id || in_name) ids.push_back(entry.device.id);
   }
   return ids;

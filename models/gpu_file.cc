@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kBuiltinPath = "gpus/gpus.yaml";
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr double kMaxGiB = 1 << 20;      // 1024 TiB
-constexpr double kMaxRate = 1'000'000;   // an EFLOP/s, a PB/s
+constexpr double kMaxGiB = 1 << 20;     // 1024 TiB
+constexpr double kMaxRate = 1'000'000;  // an EFLOP/s, a PB/s
 constexpr double kMaxLaunchUs = 1'000'000;
 
 // A number above zero and at most `max`.
@@ -30,8 +30,8 @@ double number_up_to(const Document& document, const Node& node, const std::strin
                       describe(node)));
 }
 
-std::optional<double> optional_up_to(const Document& document, Fields& fields,
-                                     std::string_view key, double max) {
+std::optional<double> optional_up_to(const Document& document, Fields& fields, std::string_view key,
+                                     double max) {
   const Node* node = fields.find(key);
   if (node == nullptr) return std::nullopt;
   return number_up_to(document, *node, fields.what_of(key), max);
@@ -95,9 +95,9 @@ void read_facts(const Document& document, Fields& fields) {
   for (const std::string_view key : {"host_gbps_per_dir", "nvlink_total_gbs"}) {
     const std::optional<double> value = fields.optional_number(key);
     if (value && (*value < 0 || *value > kMaxRate)) {
-      fail_at(document, fields.find(key)->position,
-              fields.what_of(key) + ": expected a rate in GB/s, found " +
-                  describe(*fields.find(key)));
+      fail_at(
+          document, fields.find(key)->position,
+          fields.what_of(key) + ": expected a rate in GB/s, found " + describe(*fields.find(key)));
     }
   }
   fields.optional_text("host_link");
@@ -131,8 +131,8 @@ void read_total(const Document& document, Fields& fields, const GpuDefaults& def
   }
 }
 
-void read_rates(const Document& document, Fields& fields, const GpuDefaults& defaults,
-                bool is_cdna, DeviceSpec& device) {
+void read_rates(const Document& document, Fields& fields, const GpuDefaults& defaults, bool is_cdna,
+                DeviceSpec& device) {
   const auto read = [&](std::string_view key) {
     return optional_up_to(document, fields, key, kMaxRate);
   };
@@ -166,8 +166,8 @@ std::int64_t workspace_bytes(const std::string& compute, bool is_cdna,
 std::string read_id(const Document& document, const Node& node) {
   Fields fields(document, node, "GPU");
   std::string id = fields.text("id");
-  const bool is_letter = !id.empty() && ((id[0] >= 'a' && id[0] <= 'z') ||
-                                         (id[0] >= 'A' && id[0] <= 'Z'));
+  const bool is_letter =
+      !id.empty() && ((id[0] >= 'a' && id[0] <= 'z') || (id[0] >= 'A' && id[0] <= 'Z'));
   if (!is_letter) {
     fail_at(document, fields.find("id")->position,
             "GPU: key 'id': expected a name that begins with a letter, found " +
@@ -186,10 +186,10 @@ GpuEntry read_entry(const Document& document, const Node& node, const GpuDefault
   entry.arch = fields.optional_text("arch").value_or("");
   const bool is_cdna = entry.arch.starts_with("cdna");
   const std::string compute = fields.optional_text("compute").value_or("");
-  device.reserves = {{.what = is_cdna ? "ROCm context" : "CUDA context",
-                      .bytes = defaults.context_bytes},
-                     {.what = is_cdna ? "hipBLAS workspace" : "cuBLAS workspace",
-                      .bytes = workspace_bytes(compute, is_cdna, defaults)}};
+  device.reserves = {
+      {.what = is_cdna ? "ROCm context" : "CUDA context", .bytes = defaults.context_bytes},
+      {.what = is_cdna ? "hipBLAS workspace" : "cuBLAS workspace",
+       .bytes = workspace_bytes(compute, is_cdna, defaults)}};
   read_total(document, fields, defaults, entry);
   read_rates(document, fields, defaults, is_cdna, device);
   read_facts(document, fields);
@@ -231,8 +231,8 @@ GpuFile read_gpus(const Document& document, const GpuDefaults& inherited) {
 GpuFile read_builtin_gpus() {
   const EmbeddedFile* file = find_embedded_file(kBuiltinPath);
   CAIRN_CHECK(file != nullptr, std::string(kBuiltinPath));
-  return read_gpus(
-      parse_document("models/" + std::string(kBuiltinPath), std::string(file->text)), {});
+  return read_gpus(parse_document("models/" + std::string(kBuiltinPath), std::string(file->text)),
+                   {});
 }
 
 }  // namespace cairn

@@ -15,7 +15,7 @@ namespace cairn {
 struct GpuDefaults {
   std::int64_t driver_gap_bytes = 0;
   std::int64_t context_bytes = 0;
-  std::int64_t workspace_bytes = 0;  // of cuBLAS
+  std::int64_t workspace_bytes = 0;       // of cuBLAS
   std::int64_t workspace_sm90_bytes = 0;  // on compute 9.0, 10.x and 12.x
   std::int64_t workspace_rocm_bytes = 0;
   std::int64_t workspace_gfx94x_bytes = 0;  // on gfx94x and gfx95x

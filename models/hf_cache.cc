@@ -39,9 +39,8 @@ std::optional<std::filesystem::path> find_in_hf_cache(const std::string& org_and
                                org_and_name.find('/', slash + 1) == std::string::npos &&
                                org_and_name.find("..") == std::string::npos;
   if (!is_org_and_name) return std::nullopt;
-  const fs::path repository =
-      hf_cache_folder() /
-      ("models--" + org_and_name.substr(0, slash) + "--" + org_and_name.substr(slash + 1));
+  const fs::path repository = hf_cache_folder() / ("models--" + org_and_name.substr(0, slash) +
+                                                   "--" + org_and_name.substr(slash + 1));
   std::error_code error;
   const fs::path snapshots = repository / "snapshots";
   std::vector<fs::path> candidates;

@@ -102,11 +102,11 @@ class Instantiation {
       std::string values;
       for (const std::string& name : requirement.condition.expression.names) {
         const Value* value = find_value(request_.dims, name);
-        if (value != nullptr) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name,
-                                                    spell(*value));
+        if (value != nullptr)
+          values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, spell(*value));
       }
-      throw InputError(fmt::format("{}: {} ({})", request_.model_name, requirement.otherwise,
-                                   values));
+      throw InputError(
+          fmt::format("{}: {} ({})", request_.model_name, requirement.otherwise, values));
     }
   }
 
@@ -159,10 +159,9 @@ class Instantiation {
     for (std::int64_t i = 0; i < count; ++i) {
       TensorNames inside{.outer = &names, .tensors = {{item.carry_name, carried}}};
       const Scope scope{.parent = &request_.dims, .values = {{"block", integer_value(i)}}};
-      const Place place{
-          .name_prefix = fmt::format("{}.{}.", item.block_name, i),
-          .module = item.module.empty() ? "" : fmt::format("{}.{}", item.module, i),
-          .block = next_block_++};
+      const Place place{.name_prefix = fmt::format("{}.{}.", item.block_name, i),
+                        .module = item.module.empty() ? "" : fmt::format("{}.{}", item.module, i),
+                        .block = next_block_++};
       for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place);
       carried = inside.find(item.carry_name);
     }
@@ -195,18 +194,35 @@ class Instantiation {
     if (!op.data_type.empty()) attributes.data_type = data_type(op.data_type);
     for (const auto& [key, placed] : op.attributes) {
       switch (key) {
-        case AttributeKey::kWidth: attributes.width = positive(source, placed, scope); break;
-        case AttributeKey::kRows: attributes.rows = positive(source, placed, scope); break;
-        case AttributeKey::kHeads: attributes.heads = positive(source, placed, scope); break;
-        case AttributeKey::kKvHeads: attributes.kv_heads = positive(source, placed, scope); break;
-        case AttributeKey::kParts: attributes.parts = positive(source, placed, scope); break;
-        case AttributeKey::kPart: attributes.part = integer(source, placed, scope); break;
-        case AttributeKey::kBias: attributes.bias = holds(source, placed, scope); break;
-        case AttributeKey::kCausal: attributes.causal = holds(source, placed, scope); break;
+        case AttributeKey::kWidth:
+          attributes.width = positive(source, placed, scope);
+          break;
+        case AttributeKey::kRows:
+          attributes.rows = positive(source, placed, scope);
+          break;
+        case AttributeKey::kHeads:
+          attributes.heads = positive(source, placed, scope);
+          break;
+        case AttributeKey::kKvHeads:
+          attributes.kv_heads = positive(source, placed, scope);
+          break;
+        case AttributeKey::kParts:
+          attributes.parts = positive(source, placed, scope);
+          break;
+        case AttributeKey::kPart:
+          attributes.part = integer(source, placed, scope);
+          break;
+        case AttributeKey::kBias:
+          attributes.bias = holds(source, placed, scope);
+          break;
+        case AttributeKey::kCausal:
+          attributes.causal = holds(source, placed, scope);
+          break;
         case AttributeKey::kProbability:
           attributes.probability = probability(source, placed, scope);
           break;
-        case AttributeKey::kDataType: break;
+        case AttributeKey::kDataType:
+          break;
       }
     }
     return attributes;
@@ -223,8 +239,8 @@ class Instantiation {
   static double probability(const Document& source, const PlacedExpression& placed,
                             const Scope& scope) {
     const Value value = evaluated(source, placed, scope);
-    const double number = value.kind == ValueKind::kInteger ? static_cast<double>(value.integer)
-                                                            : value.number;
+    const double number =
+        value.kind == ValueKind::kInteger ? static_cast<double>(value.integer) : value.number;
     if (value.kind != ValueKind::kText && number >= 0.0 && number < 1.0) return number;
     fail_at(source, placed.node->position,
             fmt::format("'{}' is {}; expected a probability in [0, 1)", placed.expression.text,
@@ -293,8 +309,7 @@ class Instantiation {
       attributes.values[std::string(attribute_name(key))] = integer_value(0);
     }
     for (const auto& [key, placed] : op.attributes) {
-      attributes.values[std::string(attribute_name(key))] =
-          evaluated(document(), placed, scope);
+      attributes.values[std::string(attribute_name(key))] = evaluated(document(), placed, scope);
     }
     Place within = place;
     within.name_prefix += op.name + ".";
@@ -346,8 +361,9 @@ class Instantiation {
     TensorId weight = builder_.find(place.name_prefix + shared.op_name + ".weight");
     if (weight == kNoTensor) weight = builder_.find(shared.op_name + ".weight");
     if (weight == kNoTensor) {
-      fail_at(source, op.position, fmt::format("op '{}': no op '{}' before it has a weight to share",
-                                               op.name, shared.op_name));
+      fail_at(source, op.position,
+              fmt::format("op '{}': no op '{}' before it has a weight to share", op.name,
+                          shared.op_name));
     }
     request.shared_parameters.emplace_back("weight", weight);
   }

@@ -45,14 +45,12 @@ std::vector<LibraryFile> library_files(std::string_view kind,
                      .embedded_text = embedded.text,
                      .embedded_name = "models/" + std::string(embedded.path)});
   }
-  std::stable_sort(files.begin(), files.end(), [](const LibraryFile& a, const LibraryFile& b) {
-    return a.stem < b.stem;
-  });
-  files.erase(std::unique(files.begin(), files.end(),
-                          [](const LibraryFile& a, const LibraryFile& b) {
-                            return a.stem == b.stem;
-                          }),
-              files.end());
+  std::stable_sort(files.begin(), files.end(),
+                   [](const LibraryFile& a, const LibraryFile& b) { return a.stem < b.stem; });
+  files.erase(
+      std::unique(files.begin(), files.end(),
+                  [](const LibraryFile& a, const LibraryFile& b) { return a.stem == b.stem; }),
+      files.end());
   return files;
 }
 
@@ -61,8 +59,7 @@ Document read_library_file(const LibraryFile& file) {
   return parse_document(file.embedded_name, std::string(file.embedded_text));
 }
 
-const LibraryFile* find_library_file(const std::vector<LibraryFile>& files,
-                                     std::string_view stem) {
+const LibraryFile* find_library_file(const std::vector<LibraryFile>& files, std::string_view stem) {
   for (const LibraryFile& file : files) {
     if (file.stem == stem) return &file;
   }

@@ -13,10 +13,10 @@
 namespace cairn {
 
 struct LibraryFile {
-  std::string stem = {};                 // "llama" of families/llama.yaml
-  std::filesystem::path path = {};       // "" for an embedded file
+  std::string stem = {};            // "llama" of families/llama.yaml
+  std::filesystem::path path = {};  // "" for an embedded file
   std::string_view embedded_text = {};
-  std::string embedded_name = {};        // "models/families/llama.yaml", for messages
+  std::string embedded_name = {};  // "models/families/llama.yaml", for messages
 };
 
 // The files of one kind ("families", "layers", "catalogue"), by stem; a user's file hides an

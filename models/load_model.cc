@@ -66,9 +66,9 @@ Family family_named(const Document& document, const Node& name, const ModelReque
   if (const LibraryFile* file = find_library_file(files, name.scalar)) {
     return read_family(*file, read_library_file(*file));
   }
-  fail_at(document, name.position, fmt::format("unknown family '{}'{}; known: {}", name.scalar,
-                                               did_you_mean(name.scalar, stems(files)),
-                                               join_names(stems(files))));
+  fail_at(document, name.position,
+          fmt::format("unknown family '{}'{}; known: {}", name.scalar,
+                      did_you_mean(name.scalar, stems(files)), join_names(stems(files))));
 }
 
 std::optional<Family> family_of_model_type(const std::string& model_type,
@@ -107,8 +107,7 @@ ModelNumbers numbers_of_model_file(const FoundModel& found, const ModelRequest& 
   fields.text("model");
   fields.optional_text("source");
   fields.text("family");
-  ModelNumbers numbers{
-      .family = family_named(found.document, fields.require("family"), request)};
+  ModelNumbers numbers{.family = family_named(found.document, fields.require("family"), request)};
   const Node& dims = fields.require("dims");
   if (dims.kind != NodeKind::kMapping) {
     fields.fail_at_key("dims", "expected a mapping, found " + describe(dims));
@@ -121,8 +120,7 @@ ModelNumbers numbers_of_model_file(const FoundModel& found, const ModelRequest& 
                         fields.what_of("dtype"), in_quotes(*numbers.data_type)));
   }
   fields.refuse_unknown();
-  numbers.sources = {
-      {.document = &found.document, .mapping = &dims, .by_dim_name = true}};
+  numbers.sources = {{.document = &found.document, .mapping = &dims, .by_dim_name = true}};
   return numbers;
 }
 
@@ -234,8 +232,7 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   const Family& family = numbers.family;
   LoadedModel model{.name = found.name, .family = family.name};
   model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
-  const std::int64_t tokens = request.tokens ? *request.tokens
-                                             : default_tokens(family, model.dims);
+  const std::int64_t tokens = request.tokens ? *request.tokens : default_tokens(family, model.dims);
   check_positive(request.batch, "--batch");
   check_positive(tokens, "--tokens");
   model.dims.emplace_back("batch", integer_value(request.batch));
@@ -248,8 +245,8 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   model.attention = attention_choice(family, model.recipe);
   model.notes = std::move(numbers.notes);
   if (numbers.data_type && !own && !request.precision) {
-    model.notes.push_back(fmt::format("the config's dtype '{}' is not known: bf16 is taken",
-                                      *numbers.data_type));
+    model.notes.push_back(
+        fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
   }
   Scope scope;
   for (const auto& [name, value] : model.dims) scope.values[name] = value;
@@ -264,9 +261,8 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 

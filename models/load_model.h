@@ -35,7 +35,8 @@ struct LoadedModel {
   Graph graph = {};
   std::string name = {};    // as reports print it: "llama-3.1-8b"
   std::string family = {};  // "" for a plain graph
-  std::vector<std::pair<std::string, Value>> dims = {};  // in the family's order, then batch, tokens
+  std::vector<std::pair<std::string, Value>> dims =
+      {};                      // in the family's order, then batch, tokens
   std::string attention = {};  // the implementation taken; "" where the family has none
   Recipe recipe = {};
   std::vector<std::string> notes = {};  // what the reader wants the user to know, one line each

@@ -38,8 +38,8 @@ class PlainGraphReader {
   Graph read() {
     Fields root(document_, document_.root, "a plain graph");
     if (const std::int64_t version = root.integer("cairn_graph"); version != kFormatVersion) {
-      root.fail_at_key("cairn_graph", fmt::format("expected version {}, found {}", kFormatVersion,
-                                                  version));
+      root.fail_at_key("cairn_graph",
+                       fmt::format("expected version {}, found {}", kFormatVersion, version));
     }
     GraphBuilder builder(root.optional_text("name").value_or("graph"), DataType::kFloat32,
                          optimizer_states_);
@@ -83,8 +83,7 @@ class PlainGraphReader {
     return checked_amount(fields, key, fields.integer(key));
   }
 
-  std::int64_t optional_amount(Fields& fields, std::string_view key,
-                               std::int64_t otherwise) const {
+  std::int64_t optional_amount(Fields& fields, std::string_view key, std::int64_t otherwise) const {
     const std::optional<std::int64_t> value = fields.optional_integer(key);
     return value ? checked_amount(fields, key, *value) : otherwise;
   }
@@ -144,8 +143,8 @@ class PlainGraphReader {
   }
 
   // Says why `name` cannot be read by op `reader`: a cycle, a wrong order, or no such tensor.
-  [[noreturn]] void fail_unmade(const std::vector<Node>& ops, std::size_t reader,
-                                const Node& place, const std::string& name) const {
+  [[noreturn]] void fail_unmade(const std::vector<Node>& ops, std::size_t reader, const Node& place,
+                                const std::string& name) const {
     const auto producer = producer_of_.find(name);
     const std::string what = fmt::format("op '{}': it reads '{}'", op_name(ops[reader]), name);
     if (producer == producer_of_.end()) {
@@ -301,8 +300,8 @@ class PlainGraphReader {
     if (loss != kNoTensor) return loss;
     std::vector<std::string> known;
     for (const auto& [tensor, op] : producer_of_) known.push_back(tensor);
-    root.fail_at_key("loss", fmt::format("there is no tensor '{}'{}", name,
-                                         did_you_mean(name, known)));
+    root.fail_at_key("loss",
+                     fmt::format("there is no tensor '{}'{}", name, did_you_mean(name, known)));
   }
 
   const Document& document_;

@@ -35,8 +35,8 @@ std::int64_t parse_layer_count(std::string_view text, std::string_view digits) {
     refuse(text, "expected a number of layers within 64 bits");
   }
   if (error != std::errc() || stop != end) {
-    refuse(text, fmt::format("expected a whole number of layers, as in 'uniform:4', found '{}'",
-                             digits));
+    refuse(text,
+           fmt::format("expected a whole number of layers, as in 'uniform:4', found '{}'", digits));
   }
   if (count < 1) {
     refuse(text, fmt::format("expected at least 1 layer in a region, found {}", count));
@@ -106,10 +106,14 @@ Strategy parse_strategy(std::string_view text) {
 
 std::string strategy_name(const Strategy& strategy) {
   switch (strategy.algorithm) {
-    case Algorithm::kNone: return "none";
-    case Algorithm::kEveryLayer: return "every-layer";
-    case Algorithm::kUniform: return fmt::format("uniform:{}", strategy.layers_per_region);
-    case Algorithm::kSqrt: return "sqrt";
+    case Algorithm::kNone:
+      return "none";
+    case Algorithm::kEveryLayer:
+      return "every-layer";
+    case Algorithm::kUniform:
+      return fmt::format("uniform:{}", strategy.layers_per_region);
+    case Algorithm::kSqrt:
+      return "sqrt";
   }
   CAIRN_CHECK(false, "unknown algorithm");
 }
@@ -119,12 +123,18 @@ std::vector<std::string> strategy_names() { return {"none", "every-layer", "unif
 Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent) {
   Plan plan;
   switch (strategy.algorithm) {
-    case Algorithm::kNone: plan = keep_all_plan(graph); break;
-    case Algorithm::kEveryLayer: plan = plan_uniform(graph, 1, extent); break;
+    case Algorithm::kNone:
+      plan = keep_all_plan(graph);
+      break;
+    case Algorithm::kEveryLayer:
+      plan = plan_uniform(graph, 1, extent);
+      break;
     case Algorithm::kUniform:
       plan = plan_uniform(graph, strategy.layers_per_region, extent);
       break;
-    case Algorithm::kSqrt: plan = plan_sqrt(graph, extent); break;
+    case Algorithm::kSqrt:
+      plan = plan_sqrt(graph, extent);
+      break;
   }
   plan.algorithm = strategy_name(strategy);
   plan.extent = extent;

@@ -18,12 +18,11 @@ bool backward_starts_behind(const Graph& graph, std::int32_t position) {
 Plan plan_uniform(const Graph& graph, std::int64_t layers_per_region, Extent extent) {
   CAIRN_CHECK(layers_per_region >= 1, std::to_string(layers_per_region) + " layers a region");
   Plan plan = keep_all_plan(graph);
-  plan.algorithm = strategy_name(
-      {.algorithm = Algorithm::kUniform, .layers_per_region = layers_per_region});
+  plan.algorithm =
+      strategy_name({.algorithm = Algorithm::kUniform, .layers_per_region = layers_per_region});
   plan.extent = extent;
   const auto layers = layer_ranges(graph);
-  const std::size_t step =
-      std::min(layers.size(), static_cast<std::size_t>(layers_per_region));
+  const std::size_t step = std::min(layers.size(), static_cast<std::size_t>(layers_per_region));
   for (std::size_t first = 0; first < layers.size(); first += step) {
     const std::size_t last = std::min(first + step, layers.size()) - 1;
     if (!backward_starts_behind(graph, layers[last].second)) break;

@@ -14,8 +14,7 @@ bool is_free(const Step& step) {
 
 }  // namespace
 
-Replay::Replay(const Graph& graph, const Schedule& schedule)
-    : graph_(graph), schedule_(schedule) {
+Replay::Replay(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {
   of_tensor_.assign(graph.tensors.size(), -1);
   of_gradient_.assign(graph.tensors.size(), -1);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
@@ -129,9 +128,9 @@ void Replay::contribute(const Op& op, std::size_t input) {
 
 void Replay::run_backward(const Op& op) {
   for (const TensorId saved : op.saved) {
-    CAIRN_CHECK(of_tensor_[index(saved)] >= 0,
-                "backward of " + op.name + " reads " + graph_.tensor(saved).name +
-                    ", which is not live");
+    CAIRN_CHECK(
+        of_tensor_[index(saved)] >= 0,
+        "backward of " + op.name + " reads " + graph_.tensor(saved).name + ", which is not live");
   }
   for (const TensorId output : op.outputs) {
     if (output == graph_.loss && graph_.tensor(output).has_gradient) {

@@ -11,7 +11,8 @@
 
 namespace cairn {
 
-// One allocation: a copy of a storage, or of a gradient's storage. It lives while anything is on it.
+// One allocation: a copy of a storage, or of a gradient's storage. It lives while anything is on
+// it.
 struct Allocation {
   std::int64_t bytes = 0;
   std::int32_t reference_count = 0;
@@ -40,9 +41,7 @@ class Replay {
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
   std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
-  std::int32_t allocation_of_gradient(TensorId tensor) const {
-    return of_gradient_[index(tensor)];
-  }
+  std::int32_t allocation_of_gradient(TensorId tensor) const { return of_gradient_[index(tensor)]; }
   const Allocation& allocation(std::int32_t id) const {
     return allocations_[static_cast<std::size_t>(id)];
   }

@@ -22,9 +22,8 @@ std::int64_t ns_at_rate(std::int64_t amount, double per_second) {
 // All outputs lie on other storages, and nothing is computed or moved: no kernel runs.
 bool is_free(const Graph& graph, const Op& op, const Cost& cost) {
   if (cost.flops != 0 || cost.executed_flops != 0 || cost.moved_bytes != 0) return false;
-  return !op.in_place && std::all_of(op.outputs.begin(), op.outputs.end(), [&](TensorId output) {
-    return is_view(graph, output);
-  });
+  return !op.in_place && std::all_of(op.outputs.begin(), op.outputs.end(),
+                                     [&](TensorId output) { return is_view(graph, output); });
 }
 
 // The type an op computes in: its output's, except for a loss, which is wider than its input.

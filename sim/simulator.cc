@@ -124,9 +124,8 @@ Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
         {.step = step, .during_bytes = during_bytes, .after_bytes = replay.live_bytes()});
     if (schedule.steps[step].kind == StepKind::kRecompute) {
       ++trace.recompute_count;
-      trace.recompute_flops =
-          checked_add(trace.recompute_flops, graph.op(schedule.steps[step].op).forward.flops,
-                      "extra FLOPs");
+      trace.recompute_flops = checked_add(
+          trace.recompute_flops, graph.op(schedule.steps[step].op).forward.flops, "extra FLOPs");
     }
   }
   describe_peak(graph, plan, schedule, trace);

@@ -23,13 +23,11 @@ AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t 
                            shape_text(q.shape)));
   }
   if (q.shape[2] % heads != 0) {
-    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads", q.shape[2],
-                           q.name, heads));
+    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads", q.shape[2], q.name,
+                           heads));
   }
-  return {.batch = q.shape[0],
-          .tokens = q.shape[1],
-          .heads = heads,
-          .head_dim = q.shape[2] / heads};
+  return {
+      .batch = q.shape[0], .tokens = q.shape[1], .heads = heads, .head_dim = q.shape[2] / heads};
 }
 
 std::int64_t round_up(const OpContext& op, std::int64_t value, std::int64_t multiple) {
@@ -50,8 +48,7 @@ void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expecte
 OpDerivation derive_attention(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
-  const std::int64_t kv_heads =
-      op.attributes.kv_heads == 0 ? dims.heads : op.attributes.kv_heads;
+  const std::int64_t kv_heads = op.attributes.kv_heads == 0 ? dims.heads : op.attributes.kv_heads;
   if (dims.heads % kv_heads != 0) {
     refuse(op, fmt::format("{} heads do not divide into {} kv_heads", dims.heads, kv_heads));
   }
@@ -74,8 +71,8 @@ OpDerivation derive_attention(const OpContext& op) {
       checked_add(product(op, {4, rows, round_up(op, dims.head_dim, 32)}), product(op, {4, rows}),
                   "op '{}'", op.name);
   if (kv_heads < dims.heads) {
-    result.backward_workspace_bytes = checked_add(result.backward_workspace_bytes,
-                                                  product(op, {2, q.bytes}), "op '{}'", op.name);
+    result.backward_workspace_bytes =
+        checked_add(result.backward_workspace_bytes, product(op, {2, q.bytes}), "op '{}'", op.name);
   }
   const std::int64_t product_flops =
       product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});
@@ -93,9 +90,8 @@ OpDerivation derive_scores(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
   check_shape(op, *op.inputs[1], q.shape);
-  OpDerivation result{
-      .outputs = {{.data_type = q.data_type,
-                   .shape = {dims.batch, dims.heads, dims.tokens, dims.tokens}}}};
+  OpDerivation result{.outputs = {{.data_type = q.data_type,
+                                   .shape = {dims.batch, dims.heads, dims.tokens, dims.tokens}}}};
   result.saved.inputs = {0, 1};
   const std::int64_t product_flops =
       product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});

@@ -23,14 +23,13 @@ bool broadcasts_into(const Shape& small, const Shape& large) {
 const Tensor& larger_operand(const OpContext& op, const Tensor& a, const Tensor& b) {
   if (broadcasts_into(b.shape, a.shape)) return a;
   if (broadcasts_into(a.shape, b.shape)) return b;
-  refuse(op, fmt::format("{} and {} do not fit together", shape_text(a.shape),
-                         shape_text(b.shape)));
+  refuse(op,
+         fmt::format("{} and {} do not fit together", shape_text(a.shape), shape_text(b.shape)));
 }
 
 TensorSketch binary_output(const OpContext& op, const Tensor& a, const Tensor& b) {
-  const DataType type = bytes_per_element(a.data_type) >= bytes_per_element(b.data_type)
-                            ? a.data_type
-                            : b.data_type;
+  const DataType type =
+      bytes_per_element(a.data_type) >= bytes_per_element(b.data_type) ? a.data_type : b.data_type;
   return {.data_type = type, .shape = larger_operand(op, a, b).shape};
 }
 
@@ -43,8 +42,7 @@ OpDerivation derive_add(const OpContext& op) {
                       .backward = memory_bound_cost()};
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const Tensor& input = *op.inputs[i];
-    if (input.shape == result.outputs[0].shape &&
-        input.data_type == result.outputs[0].data_type) {
+    if (input.shape == result.outputs[0].shape && input.data_type == result.outputs[0].data_type) {
       result.gradient_alias_inputs.push_back(i);
     }
   }
@@ -68,8 +66,8 @@ OpDerivation derive_product(const OpContext& op, const Tensor& a, const Tensor& 
   const TensorSketch& output = result.outputs[0];
   for (const Tensor* operand : {&a, &b}) {
     if (!operand->requires_grad || operand->shape == output.shape) continue;
-    result.backward_workspace_bytes = product(
-        op, {element_count(output.shape, op.name), bytes_per_element(output.data_type)});
+    result.backward_workspace_bytes =
+        product(op, {element_count(output.shape, op.name), bytes_per_element(output.data_type)});
   }
   return result;
 }

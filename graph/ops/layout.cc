@@ -25,8 +25,8 @@ std::int64_t part_width(const OpContext& op, const Tensor& input) {
 OpDerivation derive_slice(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   if (op.attributes.part < 0 || op.attributes.part >= op.attributes.parts) {
-    refuse(op, fmt::format("part {} is not among {} parts", op.attributes.part,
-                           op.attributes.parts));
+    refuse(op,
+           fmt::format("part {} is not among {} parts", op.attributes.part, op.attributes.parts));
   }
   return {.outputs = {{.data_type = input.data_type,
                        .shape = with_last_dim(input.shape, part_width(op, input)),

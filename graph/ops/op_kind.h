@@ -15,7 +15,16 @@
 namespace cairn {
 
 enum class AttributeKey {
-  kWidth, kRows, kHeads, kKvHeads, kParts, kPart, kBias, kCausal, kProbability, kDataType
+  kWidth,
+  kRows,
+  kHeads,
+  kKvHeads,
+  kParts,
+  kPart,
+  kBias,
+  kCausal,
+  kProbability,
+  kDataType
 };
 
 // A parameter, output or auxiliary to be made. `suffix` is appended to the op's name ("weight");

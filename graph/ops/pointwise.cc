@@ -107,9 +107,7 @@ OpKindInfo cast_kind() {
 }
 
 OpKindInfo dropout_kind() {
-  return {.name = "dropout",
-          .attributes = {AttributeKey::kProbability},
-          .derive = derive_dropout};
+  return {.name = "dropout", .attributes = {AttributeKey::kProbability}, .derive = derive_dropout};
 }
 
 OpKindInfo softmax_kind() {

@@ -41,10 +41,7 @@ std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::joi
 Cost memory_bound_cost() { return {.kernel_count = 1}; }
 
 Cost matmul_cost(std::int64_t flops, std::int64_t kernel_count) {
-  return {.flops = flops,
-          .executed_flops = flops,
-          .kernel_count = kernel_count,
-          .is_matmul = true};
+  return {.flops = flops, .executed_flops = flops, .kernel_count = kernel_count, .is_matmul = true};
 }
 
 }  // namespace cairn

@@ -119,13 +119,13 @@ TEST_CASE("the cuBLAS workspace depends on the architecture") {
   };
   CHECK(workspace("t4") == 8'519'680);
   CHECK(workspace("a100-40") == 8'519'680);
-  CHECK(workspace("h100sxm") == 33'554'432);   // 9.0
-  CHECK(workspace("b200") == 33'554'432);      // 10.0
-  CHECK(workspace("b300") == 33'554'432);      // 10.3
-  CHECK(workspace("rtx5090") == 33'554'432);   // 12.0
-  CHECK(workspace("mi250x") == 33'554'432);    // ROCm
-  CHECK(workspace("mi300x") == 134'217'728);   // gfx942
-  CHECK(workspace("mi355x") == 134'217'728);   // gfx950
+  CHECK(workspace("h100sxm") == 33'554'432);  // 9.0
+  CHECK(workspace("b200") == 33'554'432);     // 10.0
+  CHECK(workspace("b300") == 33'554'432);     // 10.3
+  CHECK(workspace("rtx5090") == 33'554'432);  // 12.0
+  CHECK(workspace("mi250x") == 33'554'432);   // ROCm
+  CHECK(workspace("mi300x") == 134'217'728);  // gfx942
+  CHECK(workspace("mi355x") == 134'217'728);  // gfx950
   CHECK(entry_of(gpus, "mi300x").device.reserves[0].what == "ROCm context");
   CHECK(entry_of(gpus, "mi300x").device.reserves[1].what == "hipBLAS workspace");
 }
@@ -141,16 +141,16 @@ TEST_CASE("capacities of two more cards") {
 
 TEST_CASE("rates are achievable ones: measured, else a stated part of the peak") {
   const DeviceSpec h100 = find_gpu("h100sxm", {});
-  CHECK(h100.matmul_16bit_flops == doctest::Approx(794.5e12));       // measured
-  CHECK(h100.matmul_fp32_flops == doctest::Approx(53.6e12));         // 0.8 * 67
-  CHECK(h100.bandwidth_bytes == doctest::Approx(2847.5e9));          // 0.85 * 3350
+  CHECK(h100.matmul_16bit_flops == doctest::Approx(794.5e12));  // measured
+  CHECK(h100.matmul_fp32_flops == doctest::Approx(53.6e12));    // 0.8 * 67
+  CHECK(h100.bandwidth_bytes == doctest::Approx(2847.5e9));     // 0.85 * 3350
   const DeviceSpec rtx4090 = find_gpu("rtx4090", {});
-  CHECK(rtx4090.matmul_16bit_flops == doctest::Approx(132.16e12));   // 0.8 * 165.2
+  CHECK(rtx4090.matmul_16bit_flops == doctest::Approx(132.16e12));  // 0.8 * 165.2
   const DeviceSpec t4 = find_gpu("t4", {});
-  CHECK(t4.matmul_16bit_flops == doctest::Approx(52e12));            // 0.8 * 65, of fp16
+  CHECK(t4.matmul_16bit_flops == doctest::Approx(52e12));  // 0.8 * 65, of fp16
   const DeviceSpec mi250x = find_gpu("mi250x", {});
-  CHECK(mi250x.matmul_16bit_flops == doctest::Approx(105.325e12));   // 0.55 * 191.5
-  CHECK(mi250x.matmul_fp32_flops == doctest::Approx(13.1725e12));    // 0.55 * 23.95
+  CHECK(mi250x.matmul_16bit_flops == doctest::Approx(105.325e12));  // 0.55 * 191.5
+  CHECK(mi250x.matmul_fp32_flops == doctest::Approx(13.1725e12));   // 0.55 * 23.95
 }
 
 TEST_CASE("a bare size is a card's total as nvidia-smi prints it") {
@@ -261,9 +261,9 @@ TEST_CASE("the case of a unit, and blanks around it, do not matter") {
 
 TEST_CASE("decimals are rounded down to a byte") {
   CHECK(parse_bytes("1.5GiB", "--budget") == 1'610'612'736);
-  CHECK(parse_bytes("0.47GiB", "--budget") == 504'658'657);    // .92 dropped
+  CHECK(parse_bytes("0.47GiB", "--budget") == 504'658'657);      // .92 dropped
   CHECK(parse_bytes("23.51GiB", "--budget") == 25'243'670'282);  // .24 dropped
-  CHECK(parse_bytes("1.0009765625KiB", "--budget") == 1'025);  // 1024 + 1 exactly
+  CHECK(parse_bytes("1.0009765625KiB", "--budget") == 1'025);    // 1024 + 1 exactly
   CHECK(parse_bytes("0.9999999999999999999999999GiB", "--budget") == 1'073'741'823);
 }
 
@@ -338,7 +338,7 @@ TEST_CASE("a bad file in a user's folder is told by its place") {
 TEST_CASE("each bad GPU file is refused with its own message") {
   const std::vector<std::pair<std::string, std::string>> messages = {
       {"not_a_list.yaml", ":2:3: GPU file: key 'gpus': expected a list, found a mapping"},
-      {"no_gpus.yaml", ":1:1: GPU file: missing key 'gpus'"},
+      {"no_gpus.yaml", ":1:1: GPU file: missing key 'gpus', found 'gpu'"},
       {"missing_id.yaml", ":2:5: GPU: missing key 'id'"},
       {"missing_name.yaml", ":2:5: GPU 'mine': missing key 'name'"},
       {"id_like_a_size.yaml",
@@ -382,9 +382,9 @@ TEST_CASE("each bad GPU file is refused with its own message") {
   for (const auto& file : std::filesystem::directory_iterator(kBadGpus)) {
     CAPTURE(file.path().filename().string());
     ++file_count;
-    const auto expected =
-        std::find_if(messages.begin(), messages.end(),
-                     [&](const auto& entry) { return entry.first == file.path().filename(); });
+    const auto expected = std::find_if(messages.begin(), messages.end(), [&](const auto& entry) {
+      return entry.first == file.path().filename();
+    });
     REQUIRE(expected != messages.end());
     CHECK(file_refusal(expected->first) == expected->second);
   }

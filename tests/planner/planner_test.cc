@@ -198,11 +198,8 @@ TEST_CASE("a region that would end the whole order is left out") {
 }
 
 TEST_CASE("what comes behind without a Backward does not make a region worth while") {
-  const Graph graph = graph_of({{"embed", {"x"}},
-                                {"a0", {"embed"}, 0},
-                                {"loss", {"a0"}, 1},
-                                {"accuracy", {"a0"}}},
-                               "loss");
+  const Graph graph = graph_of(
+      {{"embed", {"x"}}, {"a0", {"embed"}, 0}, {"loss", {"a0"}, 1}, {"accuracy", {"a0"}}}, "loss");
   CHECK(regions_of(graph, "every-layer") == "[1,2)");
 }
 
@@ -236,12 +233,9 @@ TEST_CASE("without blocks, layers end behind articulation ops") {
 }
 
 TEST_CASE("without blocks, layers begin at the first op with a Backward and end at the last") {
-  const Graph graph = graph_of({{"mask", {"ids"}},
-                                {"a", {"x", "mask"}},
-                                {"b", {"a"}},
-                                {"loss", {"b"}},
-                                {"accuracy", {"b"}}},
-                               "loss");
+  const Graph graph = graph_of(
+      {{"mask", {"ids"}}, {"a", {"x", "mask"}}, {"b", {"a"}}, {"loss", {"b"}}, {"accuracy", {"b"}}},
+      "loss");
   CHECK(layers_of(graph) == "[1,3) [3,4)");
   CHECK(regions_of(graph, "every-layer") == "[1,3)");
 }

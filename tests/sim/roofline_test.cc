@@ -29,12 +29,10 @@ Graph small_model(DataType type) {
                                      .kind = find_op_kind("linear"),
                                      .attributes = {.width = 2000},
                                      .inputs = {x}})[0];
-  const auto parts = builder.add_op({.name = "split",
-                                     .kind = find_op_kind("split"),
-                                     .attributes = {.parts = 2},
-                                     .inputs = {y}});
-  const TensorId h = builder.add_op(
-      {.name = "gelu", .kind = find_op_kind("gelu"), .inputs = {parts[0]}})[0];
+  const auto parts = builder.add_op(
+      {.name = "split", .kind = find_op_kind("split"), .attributes = {.parts = 2}, .inputs = {y}});
+  const TensorId h =
+      builder.add_op({.name = "gelu", .kind = find_op_kind("gelu"), .inputs = {parts[0]}})[0];
   return builder.build(h);
 }
 
@@ -109,12 +107,11 @@ TEST_CASE("what the kernel executes counts, not the field's formula") {
 TEST_CASE("a loss computes in the type of its input") {
   GraphBuilder builder("loss", DataType::kBFloat16);
   const TensorId x = builder.add_input("x", DataType::kBFloat16, {1, 10, 10}, true);
-  const TensorId loss = builder.add_custom({.name = "fused_loss",
-                                            .inputs = {x},
-                                            .outputs = {{.name = "loss", .bytes = 4}},
-                                            .forward = {.flops = 1'000'000'000,
-                                                        .moved_bytes = 1,
-                                                        .is_matmul = true}})[0];
+  const TensorId loss = builder.add_custom(
+      {.name = "fused_loss",
+       .inputs = {x},
+       .outputs = {{.name = "loss", .bytes = 4}},
+       .forward = {.flops = 1'000'000'000, .moved_bytes = 1, .is_matmul = true}})[0];
   const Graph graph = builder.build(loss);
   CHECK(graph.tensor(loss).data_type == DataType::kFloat32);
   CHECK(forward_ns(graph, "fused_loss") == 10'000);  // at 100 TFLOP/s
@@ -130,11 +127,10 @@ TEST_CASE("an op in place runs a kernel though its output is a view") {
   const TensorId x = builder.add_input_bytes("x", 8, true);
   const TensorId y =
       builder.add_custom({.name = "f", .inputs = {x}, .outputs = {{.name = "y", .bytes = 8}}})[0];
-  const TensorId z =
-      builder.add_custom({.name = "relu_",
-                          .inputs = {y},
-                          .outputs = {{.name = "z", .bytes = 8, .view_of = y}},
-                          .in_place = true})[0];
+  const TensorId z = builder.add_custom({.name = "relu_",
+                                         .inputs = {y},
+                                         .outputs = {{.name = "z", .bytes = 8, .view_of = y}},
+                                         .in_place = true})[0];
   CHECK(forward_ns(builder.build(z), "relu_") == 4'000);
 }
 

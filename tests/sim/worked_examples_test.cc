@@ -162,19 +162,17 @@ TEST_CASE("X3: a skip across regions lives in no region") {
 }
 
 Graph attention_x4() {
-  return example(
-      {{"x", 8}},
-      {{"qkv", {"x"}, "q", 24, {"x"}, 3},
-       {.name = "att",
-        .inputs = {"q"},
-        .output = "o",
-        .bytes = 8,
-        .saved = {"q", "o", "lse"},
-        .time_ns = 9,
-        .auxiliary = "lse",
-        .auxiliary_bytes = 2},
-       {"proj", {"o"}, "p", 8, {"o"}, 1},
-       {"loss", {"p"}, "l", 1, {"p"}, 1}});
+  return example({{"x", 8}}, {{"qkv", {"x"}, "q", 24, {"x"}, 3},
+                              {.name = "att",
+                               .inputs = {"q"},
+                               .output = "o",
+                               .bytes = 8,
+                               .saved = {"q", "o", "lse"},
+                               .time_ns = 9,
+                               .auxiliary = "lse",
+                               .auxiliary_bytes = 2},
+                              {"proj", {"o"}, "p", 8, {"o"}, 1},
+                              {"loss", {"p"}, "l", 1, {"p"}, 1}});
 }
 
 TEST_CASE("X4: keep all of a flash attention's outputs or none") {
@@ -209,8 +207,7 @@ TEST_CASE("X5: a tensor saved inside and outside of its region is made twice, un
                                             {"loss", {"x2"}, "l", 1, {"x2"}}});
   CHECK(backward_timeline(graph, plan_of(graph, {{.begin = 0, .end = 2}})) ==
         "B loss 13/7, R f0 10/10, R relu 15/12, B relu 15/5, B f0 7/4");
-  CHECK(peak_and_extra(graph, plan_of(graph, {{.begin = 0, .end = 2}})) ==
-        "15 at R relu, extra 2");
+  CHECK(peak_and_extra(graph, plan_of(graph, {{.begin = 0, .end = 2}})) == "15 at R relu, extra 2");
   CHECK(backward_timeline(graph, plan_of(graph, {keeping(graph, 0, 2, {"x2"})})) ==
         "B loss 13/12, B relu 15/5, B f0 7/4");
   CHECK(peak_and_extra(graph, plan_of(graph, {keeping(graph, 0, 2, {"x2"})})) ==
@@ -223,9 +220,7 @@ TEST_CASE("X6: an op in the middle that nothing needs does not run again") {
                                            {"sin", {"a"}, "c", 4, {"a"}},
                                            {"sub", {"b", "c"}, "y", 4, {}},
                                            {"loss", {"y"}, "l", 1, {"y"}}});
-  const auto plan = [&](Extent extent) {
-    return plan_of(graph, {{.begin = 0, .end = 3}}, extent);
-  };
+  const auto plan = [&](Extent extent) { return plan_of(graph, {{.begin = 0, .end = 3}}, extent); };
   // B(neg) contributes a second time to the gradient of a: 12 live + 4 (rule 10).
   CHECK(timeline(graph, plan(Extent::kNeeded)) ==
         "C fa 8/8, C neg 12/12, C sin 16/12, C sub 16/8, C loss 9/8, B loss 13/8, B sub 16/12, "
