@@ -34,17 +34,34 @@ std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, c
   return strategies;
 }
 
+// Of the usual strategies, one that this graph does not allow (an in-place op overwrites what its
+// recompute reads) is left out, and a note says why. One that was asked for is an InputError.
+std::optional<Evaluation> evaluate_if_applicable(const FitOptions& options,
+                                                 const Strategy& strategy, FitAnswer& answer) {
+  const DeviceSpec* const device = answer.gpu ? &*answer.gpu : nullptr;
+  const bool was_asked_for = !options.checkpointing.empty();
+  try {
+    return evaluate(answer.model.graph, strategy, answer.extent, device);
+  } catch (const InputError& error) {
+    if (was_asked_for || strategy.algorithm == Algorithm::kNone) throw;
+    answer.notes.push_back(
+        fmt::format("{} is left out: {}", strategy_name(strategy), error.what()));
+    return std::nullopt;
+  }
+}
+
 // Evaluates each strategy; of the usual ones, those that make the plan of an earlier one are left
 // out, and a note says so.
 void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
-  const DeviceSpec* const device = answer.gpu ? &*answer.gpu : nullptr;
   for (const Strategy& strategy : listed_strategies(options.checkpointing, answer.model.graph)) {
-    Evaluation evaluation = evaluate(answer.model.graph, strategy, answer.extent, device);
+    const std::optional<Evaluation> evaluated = evaluate_if_applicable(options, strategy, answer);
+    if (!evaluated) continue;
+    const Evaluation& evaluation = *evaluated;
     const auto same = std::find_if(
         answer.evaluations.begin(), answer.evaluations.end(),
         [&](const Evaluation& other) { return is_same_plan(other.plan, evaluation.plan); });
     if (same == answer.evaluations.end() || !options.checkpointing.empty()) {
-      answer.evaluations.push_back(std::move(evaluation));
+      answer.evaluations.push_back(evaluation);
     } else {
       answer.notes.push_back(
           fmt::format("{} makes the same plan as {} here", evaluation.name, same->name));

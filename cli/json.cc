@@ -1,5 +1,7 @@
 #include "cli/json.h"
 
+#include <algorithm>
+
 #include "cli/version.h"
 #include "cli/what_if.h"
 
@@ -27,11 +29,17 @@ Json value_json(const Value& value) {
 
 Json new_document() { return {{"schema", 1}, {"cairn", kVersion}}; }
 
+std::string category_key(MemoryCategory category) {
+  std::string key(memory_category_name(category));
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
 Json breakdown_json(const Trace& trace) {
   Json breakdown = Json::object();
   for (std::size_t i = 0; i < kMemoryCategoryCount; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
-    breakdown[std::string(memory_category_name(category))] = trace.peak_breakdown[i];
+    breakdown[category_key(category)] = trace.peak_breakdown[i];
   }
   return breakdown;
 }

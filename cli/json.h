@@ -16,7 +16,10 @@ using Json = nlohmann::ordered_json;
 // {"schema": 1, "cairn": "0.1.0"}.
 Json new_document();
 
-// Bytes by category name, zeros included.
+// A category as a JSON key: "saved_activations".
+std::string category_key(MemoryCategory category);
+
+// Bytes by category key, zeros included.
 Json breakdown_json(const Trace& trace);
 
 // model, family, parameters, parameter_bytes, batch, tokens, vocab, dims, precision, optimizer,

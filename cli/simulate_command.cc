@@ -112,7 +112,7 @@ std::string simulate_json(const Simulation& simulation) {
     if (document["live_at_peak"].size() == simulation.top_count) break;
     document["live_at_peak"].push_back(
         {{"name", item.name},
-         {"category", std::string(memory_category_name(item.category))},
+         {"category", category_key(item.category)},
          {"bytes", item.bytes}});
   }
   Json steps = Json::array();

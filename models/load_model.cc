@@ -269,8 +269,13 @@ std::string lower(std::string text) {
 }  // namespace
 
 LoadedModel load_found_model(const ModelRequest& request, const FoundModel& found) {
-  return found.kind == ModelFileKind::kPlainGraph ? load_plain_graph(request, found)
-                                                  : load_family_model(request, found);
+  LoadedModel model = found.kind == ModelFileKind::kPlainGraph ? load_plain_graph(request, found)
+                                                               : load_family_model(request, found);
+  if (!model.graph.tensor(model.graph.loss).has_gradient) {
+    model.notes.emplace_back(
+        "nothing that the loss depends on requires a gradient: there is no backward pass");
+  }
+  return model;
 }
 
 LoadedModel load_model(const ModelRequest& request) {

@@ -76,14 +76,26 @@ void Replay::make(TensorId id, bool recompute) {
   CAIRN_CHECK(false, graph_.tensor(id).name + " is a view of nothing its op reads");
 }
 
-bool Replay::dies_at_once(std::size_t position, TensorId tensor) const {
+// The tensors that the Free steps behind `position` free, in order of id.
+std::vector<TensorId> Replay::freed_behind(std::size_t position) const {
+  std::vector<TensorId> freed;
   for (std::size_t i = position + 1; i < schedule_.steps.size(); ++i) {
-    if (!is_free(schedule_.steps[i])) return false;
-    if (schedule_.steps[i].kind == StepKind::kFree && schedule_.steps[i].tensor == tensor) {
-      return true;
-    }
+    const Step& step = schedule_.steps[i];
+    if (!is_free(step)) break;
+    if (step.kind == StepKind::kFree) freed.push_back(step.tensor);
   }
-  return false;
+  std::sort(freed.begin(), freed.end());
+  return freed;
+}
+
+// Rule 5: no auxiliary of this run outlives its step.
+bool Replay::sweeps(const Op& op, std::size_t position) const {
+  if (!op.sweep_workspace_bytes) return false;
+  const std::vector<TensorId> freed = freed_behind(position);
+  return std::all_of(op.auxiliaries.begin(), op.auxiliaries.end(), [&](TensorId auxiliary) {
+    return of_tensor_[index(auxiliary)] >= 0 ||
+           std::binary_search(freed.begin(), freed.end(), auxiliary);
+  });
 }
 
 void Replay::run_forward(const Op& op, std::size_t position, bool recompute) {
@@ -92,16 +104,12 @@ void Replay::run_forward(const Op& op, std::size_t position, bool recompute) {
                 op.name + " reads " + graph_.tensor(input).name + ", which is not live");
   }
   for (const TensorId output : op.outputs) make(output, recompute);
-  const bool sweeps =
-      op.sweep_workspace_bytes.has_value() &&
-      std::all_of(op.auxiliaries.begin(), op.auxiliaries.end(), [&](TensorId auxiliary) {
-        return of_tensor_[index(auxiliary)] >= 0 || dies_at_once(position, auxiliary);
-      });
-  if (!sweeps) {
+  const bool is_sweep = sweeps(op, position);
+  if (!is_sweep) {
     for (const TensorId auxiliary : op.auxiliaries) make(auxiliary, recompute);
   }
   transients_.push_back({.kind = Transient::Kind::kWorkspace,
-                         .bytes = sweeps ? *op.sweep_workspace_bytes : op.workspace_bytes});
+                         .bytes = is_sweep ? *op.sweep_workspace_bytes : op.workspace_bytes});
 }
 
 // A first contribution begins the gradient; a later one is a tensor of its own in this step.

@@ -51,7 +51,8 @@ class Replay {
   void run_backward(const Op& op);
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
-  bool dies_at_once(std::size_t position, TensorId tensor) const;
+  bool sweeps(const Op& op, std::size_t position) const;
+  std::vector<TensorId> freed_behind(std::size_t position) const;
   std::int32_t allocate(std::int64_t bytes);
   void attach(std::int32_t& slot, std::int32_t allocation);
   void release(std::int32_t& slot);
