@@ -54,17 +54,6 @@ void check_input_count(const OpRequest& request) {
                                expected, expected == "1" ? "" : "s", request.inputs.size()));
 }
 
-void check_readable(const Graph& graph, const std::string& op_name,
-                    const std::vector<TensorId>& inputs) {
-  for (const TensorId input : inputs) {
-    if (graph.tensor(input).role != TensorRole::kAuxiliary) continue;
-    throw InputError(fmt::format(
-        "op '{}': it reads '{}', an auxiliary of op '{}', which only that "
-        "op's own Backward reads",
-        op_name, graph.tensor(input).name, graph.op(graph.tensor(input).producer).name));
-  }
-}
-
 // Ids and labels are integers; everything else that ops compute on is floating point.
 void check_input_types(const Graph& graph, const OpRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
@@ -95,6 +84,17 @@ void derive_gradients(Graph& graph) {
 }
 
 }  // namespace
+
+void GraphBuilder::check_readable(const std::string& op_name,
+                                  const std::vector<TensorId>& inputs) const {
+  for (const TensorId input : inputs) {
+    if (graph_.tensor(input).role != TensorRole::kAuxiliary) continue;
+    throw InputError(fmt::format(
+        "op '{}': it reads '{}', an auxiliary of op '{}', which only that "
+        "op's own Backward reads",
+        op_name, graph_.tensor(input).name, graph_.op(graph_.tensor(input).producer).name));
+  }
+}
 
 GraphBuilder::GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states)
     : parameter_type_(parameter_type), optimizer_states_(optimizer_states) {
@@ -236,31 +236,22 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
   }
 }
 
-std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
-  CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
-  check_input_count(request);
-  check_readable(graph_, request.name, request.inputs);
-  check_input_types(graph_, request);
-  std::vector<const Tensor*> inputs;
-  for (const TensorId id : request.inputs) inputs.push_back(&graph_.tensor(id));
-  const std::vector<const Tensor*> no_parameters;
-  Op op{.name = request.name,
-        .module = request.module,
-        .kind = request.kind,
-        .attributes = request.attributes,
-        .block = request.block,
-        .inputs = request.inputs};
+// The op's parameters, made or shared, in the order its kind asks for them.
+std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
+  std::vector<TensorId> parameters;
   std::size_t shared_count = 0;
   if (request.kind->parameters != nullptr) {
-    const auto sketches =
+    const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
+    const std::vector<const Tensor*> no_parameters;
+    const std::vector<TensorSketch> sketches =
         request.kind->parameters({request.name, request.attributes, inputs, no_parameters});
     for (const TensorSketch& sketch : sketches) {
       const auto shared =
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        op.inputs.push_back(add_parameter(request.name + "." + sketch.suffix, parameter_type_,
-                                          sketch.shape, trainable_));
+        parameters.push_back(add_parameter(request.name + "." + sketch.suffix, parameter_type_,
+                                           sketch.shape, trainable_));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);
@@ -268,7 +259,7 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
         throw InputError(fmt::format("op '{}': its {} cannot be '{}': the shapes differ",
                                      request.name, sketch.suffix, parameter.name));
       }
-      op.inputs.push_back(shared->second);
+      parameters.push_back(shared->second);
       ++shared_count;
     }
   }
@@ -276,18 +267,17 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
     throw InputError(fmt::format("op '{}': this {} has no parameter '{}' to share", request.name,
                                  request.kind->name, request.shared_parameters.front().first));
   }
-  // Adding parameters may have moved the tensors: look them up again.
-  std::vector<const Tensor*> parameters;
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    const Tensor* tensor = &graph_.tensor(op.inputs[i]);
-    if (i < inputs.size()) {
-      inputs[i] = tensor;
-    } else {
-      parameters.push_back(tensor);
-    }
-  }
-  OpDerivation derivation =
-      request.kind->derive({request.name, request.attributes, inputs, parameters});
+  return parameters;
+}
+
+std::vector<const Tensor*> GraphBuilder::tensors_of(const std::vector<TensorId>& ids) const {
+  std::vector<const Tensor*> tensors;
+  for (const TensorId id : ids) tensors.push_back(&graph_.tensor(id));
+  return tensors;
+}
+
+// What the kind derived, as the op's own tensors and numbers.
+void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
   add_sketches(derivation, op);
   for (const std::size_t i : derivation.saved.inputs) op.saved.push_back(op.inputs[i]);
   for (const std::size_t i : derivation.saved.outputs) op.saved.push_back(op.outputs[i]);
@@ -304,88 +294,24 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
   op.recompute = derivation.recompute;
   op.side_effect = derivation.side_effect;
   op.in_place = derivation.in_place;
-  std::vector<TensorId> outputs = op.outputs;
-  finish_op(std::move(op));
-  return outputs;
 }
 
-std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
-  const auto id = static_cast<OpId>(graph_.ops.size());
-  check_readable(graph_, custom.name, custom.inputs);
-  Op op{.name = custom.name,
-        .module = custom.module,
-        .kind = find_op_kind("custom"),
-        .block = custom.block,
-        .inputs = custom.inputs,
-        .workspace_bytes = custom.workspace_bytes,
-        .backward_workspace_bytes = custom.backward_workspace_bytes,
-        .sweep_workspace_bytes = custom.sweep_workspace_bytes,
-        .forward = custom.forward,
-        .backward = custom.backward,
-        .recompute = custom.recompute,
-        .side_effect = custom.side_effect,
-        .in_place = custom.in_place};
-  const bool requires_grad =
-      std::any_of(custom.inputs.begin(), custom.inputs.end(),
-                  [&](TensorId input) { return graph_.tensor(input).requires_grad; });
-  const auto add = [&](const CustomTensor& made, TensorRole role) {
-    if (made.view_of != kNoTensor && std::find(custom.inputs.begin(), custom.inputs.end(),
-                                               made.view_of) == custom.inputs.end()) {
-      throw InputError(
-          fmt::format("tensor '{}': it is a view of '{}', which is not an input of op '{}'",
-                      made.name, graph_.tensor(made.view_of).name, custom.name));
-    }
-    return add_tensor({.name = made.name,
-                       .bytes = made.bytes,
-                       .role = role,
-                       .producer = id,
-                       .requires_grad = role == TensorRole::kOutput && requires_grad},
-                      made.view_of);
-  };
-  for (const CustomTensor& made : custom.outputs) {
-    op.outputs.push_back(add(made, TensorRole::kOutput));
-  }
-  for (const CustomTensor& made : custom.auxiliaries) {
-    op.auxiliaries.push_back(add(made, TensorRole::kAuxiliary));
-  }
-  std::vector<TensorId> sorted_inputs = op.inputs;
-  std::sort(sorted_inputs.begin(), sorted_inputs.end());
-  const auto of_this_op = [&](const std::string& name, bool inputs_only, const char* what) {
-    const TensorId found = find(name);
-    if (std::binary_search(sorted_inputs.begin(), sorted_inputs.end(), found)) return found;
-    if (!inputs_only && found != kNoTensor && graph_.tensor(found).producer == id) return found;
-    std::vector<TensorId> known = op.inputs;
-    if (!inputs_only) {
-      known.insert(known.end(), op.outputs.begin(), op.outputs.end());
-      known.insert(known.end(), op.auxiliaries.begin(), op.auxiliaries.end());
-    }
-    std::vector<std::string> names;
-    for (const TensorId tensor : known) names.push_back(graph_.tensor(tensor).name);
-    throw InputError(fmt::format("op '{}': it {} '{}', which is not {}{}", custom.name, what, name,
-                                 inputs_only ? "one of its inputs" : "one of its own tensors",
-                                 did_you_mean(name, names)));
-  };
-  for (const std::string& name : custom.saved) op.saved.push_back(of_this_op(name, false, "saves"));
-  std::sort(op.saved.begin(), op.saved.end());
-  op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
-  op.gradient_aliases.assign(op.inputs.size(), false);
-  for (const std::string& name : custom.gradient_aliases) {
-    const TensorId aliased = of_this_op(name, true, "aliases the gradient of");
-    if (op.outputs.empty() || graph_.tensor(aliased).bytes != graph_.tensor(op.outputs[0]).bytes) {
-      throw InputError(
-          fmt::format("op '{}': the gradient of '{}' cannot alias that of the output: "
-                      "their bytes differ",
-                      custom.name, name));
-    }
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      if (op.inputs[i] == aliased) op.gradient_aliases[i] = true;
-    }
-  }
-  if (op.in_place &&
-      (op.outputs.empty() || op.inputs.empty() || custom.outputs[0].view_of != op.inputs[0])) {
-    throw InputError(fmt::format(
-        "op '{}': an in-place op's first output must be a view of its first input", custom.name));
-  }
+std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
+  CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
+  check_input_count(request);
+  check_readable(request.name, request.inputs);
+  check_input_types(graph_, request);
+  const std::vector<TensorId> parameter_ids = add_parameters(request);
+  Op op{.name = request.name,
+        .module = request.module,
+        .kind = request.kind,
+        .attributes = request.attributes,
+        .block = request.block,
+        .inputs = request.inputs};
+  op.inputs.insert(op.inputs.end(), parameter_ids.begin(), parameter_ids.end());
+  const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
+  const std::vector<const Tensor*> parameters = tensors_of(parameter_ids);
+  apply(request.kind->derive({request.name, request.attributes, inputs, parameters}), op);
   std::vector<TensorId> outputs = op.outputs;
   finish_op(std::move(op));
   return outputs;

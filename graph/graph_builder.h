@@ -82,7 +82,11 @@ class GraphBuilder {
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
   std::int64_t optimizer_bytes(const std::string& name, std::int64_t bytes, bool trainable) const;
+  std::vector<TensorId> add_parameters(const OpRequest& request);
+  std::vector<const Tensor*> tensors_of(const std::vector<TensorId>& ids) const;
   void add_sketches(const OpDerivation& derivation, Op& op);
+  void apply(const OpDerivation& derivation, Op& op);
+  void check_readable(const std::string& op_name, const std::vector<TensorId>& inputs) const;
   void finish_op(Op op);
 
   Graph graph_ = {};

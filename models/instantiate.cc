@@ -6,6 +6,7 @@
 
 #include "graph/error.h"
 #include "graph/graph_builder.h"
+#include "models/family_values.h"
 #include "models/optimizer.h"
 
 namespace cairn {
@@ -38,31 +39,6 @@ struct Place {
 std::string joined_module(const std::string& outer, const std::string& inner) {
   if (outer.empty() || inner.empty()) return outer + inner;
   return outer + "." + inner;
-}
-
-// Runs `evaluate_it`, and points errors of the expression at its place in the file.
-template <typename Result>
-Result placed(const Document& document, const PlacedExpression& placed_expression,
-              const Scope& scope, Result (*evaluate_it)(const Expression&, const Scope&)) {
-  try {
-    return evaluate_it(placed_expression.expression, scope);
-  } catch (const ExpressionError& error) {
-    fail_at(document, position_within(document, *placed_expression.node, error.offset()),
-            error.what());
-  }
-}
-
-Value evaluated(const Document& document, const PlacedExpression& expression, const Scope& scope) {
-  return placed(document, expression, scope, evaluate);
-}
-
-bool holds(const Document& document, const PlacedExpression& expression, const Scope& scope) {
-  return placed(document, expression, scope, evaluate_condition);
-}
-
-std::int64_t integer(const Document& document, const PlacedExpression& expression,
-                     const Scope& scope) {
-  return placed(document, expression, scope, evaluate_integer);
 }
 
 class Instantiation {
@@ -127,10 +103,6 @@ class Instantiation {
     }
   }
 
-  DataType data_type(const std::string& name) const {
-    return name == "activation" ? request_.recipe.precision : *find_data_type(name);
-  }
-
   void add_inputs(TensorNames& names) {
     for (const FamilyInput& input : request_.family.inputs) {
       Shape shape;
@@ -138,7 +110,8 @@ class Instantiation {
         shape.push_back(integer(document(), extent, request_.dims));
       }
       names.tensors[input.name] = with_place(document(), input.position, [&] {
-        return builder_.add_input(input.name, data_type(input.data_type), shape, false);
+        return builder_.add_input(
+            input.name, named_data_type(input.data_type, request_.recipe.precision), shape, false);
       });
     }
   }
@@ -187,64 +160,6 @@ class Instantiation {
     fail_at(source, op.position,
             fmt::format("op '{}': it makes {} tensor{}, 'out' names {}", op.name, output_count,
                         output_count == 1 ? "" : "s", op.output_names.size()));
-  }
-
-  OpAttributes attributes_of(const Document& source, const FamilyOp& op, const Scope& scope) const {
-    OpAttributes attributes;
-    if (!op.data_type.empty()) attributes.data_type = data_type(op.data_type);
-    for (const auto& [key, placed] : op.attributes) {
-      switch (key) {
-        case AttributeKey::kWidth:
-          attributes.width = positive(source, placed, scope);
-          break;
-        case AttributeKey::kRows:
-          attributes.rows = positive(source, placed, scope);
-          break;
-        case AttributeKey::kHeads:
-          attributes.heads = positive(source, placed, scope);
-          break;
-        case AttributeKey::kKvHeads:
-          attributes.kv_heads = positive(source, placed, scope);
-          break;
-        case AttributeKey::kParts:
-          attributes.parts = positive(source, placed, scope);
-          break;
-        case AttributeKey::kPart:
-          attributes.part = integer(source, placed, scope);
-          break;
-        case AttributeKey::kBias:
-          attributes.bias = holds(source, placed, scope);
-          break;
-        case AttributeKey::kCausal:
-          attributes.causal = holds(source, placed, scope);
-          break;
-        case AttributeKey::kProbability:
-          attributes.probability = probability(source, placed, scope);
-          break;
-        case AttributeKey::kDataType:
-          break;
-      }
-    }
-    return attributes;
-  }
-
-  static std::int64_t positive(const Document& source, const PlacedExpression& placed,
-                               const Scope& scope) {
-    const std::int64_t value = integer(source, placed, scope);
-    if (value >= 1) return value;
-    fail_at(source, placed.node->position,
-            fmt::format("'{}' is {}; it must be positive", placed.expression.text, value));
-  }
-
-  static double probability(const Document& source, const PlacedExpression& placed,
-                            const Scope& scope) {
-    const Value value = evaluated(source, placed, scope);
-    const double number =
-        value.kind == ValueKind::kInteger ? static_cast<double>(value.integer) : value.number;
-    if (value.kind != ValueKind::kText && number >= 0.0 && number < 1.0) return number;
-    fail_at(source, placed.node->position,
-            fmt::format("'{}' is {}; expected a probability in [0, 1)", placed.expression.text,
-                        spell(value)));
   }
 
   // Ops that PyTorch leaves out: they hand their input on.
@@ -329,11 +244,12 @@ class Instantiation {
                     const Scope& scope, TensorNames& names, const Place& place) {
     count_op();
     if (passes_through(source, op, scope, names)) return;
-    OpRequest request{.name = place.name_prefix + name,
-                      .kind = op.kind,
-                      .attributes = attributes_of(source, op, scope),
-                      .module = joined_module(place.module, op.module),
-                      .block = place.block};
+    OpRequest request{
+        .name = place.name_prefix + name,
+        .kind = op.kind,
+        .attributes = evaluate_attributes(source, op, scope, request_.recipe.precision),
+        .module = joined_module(place.module, op.module),
+        .block = place.block};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     if (is_identity(op, request.attributes, request.inputs[0])) {
       check_output_names(source, op, 1);
