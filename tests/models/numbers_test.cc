@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "graph/region_tree.h"
+#include "models/gpu_catalogue.h"
 #include "models/load_model.h"
 #include "planner/planner.h"
 #include "sim/replay.h"
+#include "sim/roofline.h"
+#include "sim/simulator.h"
 
 namespace cairn {
 namespace {
@@ -230,6 +233,27 @@ TEST_CASE("weights, gradients and AdamW states of Llama-3.1-8B in bf16 are 59.8 
   CHECK(gradient_bytes == 16'060'522'496);
   CHECK(optimizer_state_bytes(graph) == 32'121'044'992);
   CHECK(parameter_bytes(graph) + gradient_bytes + optimizer_state_bytes(graph) == 64'242'089'984);
+}
+
+TEST_CASE("sqrt on 1,000 layers costs at most one more forward, 25 to 40 % by the roofline") {
+  const Graph graph =
+      load_model({.model = "megatron-gpt-2b", .tokens = 1024, .set = {{"layers", "1000"}}}).graph;
+  const DeviceSpec device = find_gpu("h100sxm", {});
+  const Plan all_plan = make_plan(graph, parse_strategy("none"), Extent::kPrefix);
+  const Plan sqrt_plan = make_plan(graph, parse_strategy("sqrt"), Extent::kPrefix);
+  const Schedule all = lower(graph, all_plan);
+  const Schedule sqrt = lower(graph, sqrt_plan);
+  const ScheduleTime all_time = *schedule_time(graph, all, &device);
+  const ScheduleTime sqrt_time = *schedule_time(graph, sqrt, &device);
+  const auto ops_in_layers =
+      std::count_if(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.block >= 0; });
+  CHECK(sqrt_plan.regions.size() == 32);  // of ceil(sqrt(1000)) = 32 layers, the last of 8
+  CHECK(simulate(graph, sqrt_plan, sqrt).recompute_count <= ops_in_layers);
+  CHECK(sqrt_time.total_ns == all_time.total_ns + sqrt_time.recompute_ns);
+  const double slowdown =
+      static_cast<double>(sqrt_time.recompute_ns) / static_cast<double>(all_time.total_ns);
+  CHECK(slowdown > 0.25);
+  CHECK(slowdown < 0.40);
 }
 
 }  // namespace cairn
