@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Compares the JSON that cairn prints with the tables of docs/json.md.
+
+    test_json_keys.py [--cairn BINARY]
+
+For each command: every key that is printed is in a table, every key of a table is printed, each
+value has the type of its row, and "or null" stands where null was seen and nowhere else.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLAIN_GRAPH = "tests/models/graphs/x4_flash_attention.yaml"
+EVERY, MODEL = "In every answer", "The model"
+
+# command: (the sections whose keys it prints, command lines that together show every key and null)
+COMMANDS = {
+    "fit": ([EVERY, MODEL, "cairn fit"],
+            [["gpt2", "--gpu", "rtx4090"], ["gpt2", "--gpu", "24GiB"], ["gpt2"], [PLAIN_GRAPH],
+             ["llama-3.1-8b", "--gpu", "rtx4090"]]),
+    "simulate": ([EVERY, MODEL, "cairn simulate"],
+                 [["gpt2", "--gpu", "rtx4090", "--checkpointing", "sqrt"], ["gpt2"],
+                  [PLAIN_GRAPH]]),
+    "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH]]),
+    "models": ([EVERY, "cairn models"], [["gpt2"], ["no such model"]]),
+    "gpus": ([EVERY, "cairn gpus"], [[], ["no such GPU"], ["--models", "{folder}"]]),
+}
+
+# A GPU of which nothing is known, for the rates that every built-in one has.
+UNKNOWN_GPU = "gpus:\n  - {id: unknown, name: Unknown card}\n"
+
+TYPES = {"integer": int, "number": float, "text": str, "flag": bool, "object": dict}
+
+
+def sections(text: str) -> dict[str, dict[str, str]]:
+    """Key path: type, of each table, by heading."""
+    found, heading = {}, ""
+    for line in text.splitlines():
+        if match := re.match(r"##+ (.*)", line):
+            heading = match[1]
+        elif match := re.match(r"\| `([^`]+)` \| ([^|]+) \|", line):
+            found.setdefault(heading, {})[match[1]] = match[2].strip()
+    return found
+
+
+def anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
+
+
+def documented(command: str, tables: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Key path: type, with the keys of every table that a type links to."""
+    by_anchor = {anchor(heading): table for heading, table in tables.items()}
+    rows = {}
+    for heading in COMMANDS[command][0]:
+        for path, type_text in tables[heading].items():
+            link = re.search(r"\[\w+\]\(#([\w-]+)\)", type_text)
+            if not link:
+                rows[path] = type_text
+                continue
+            is_list = type_text.startswith("list of ")
+            rows[path] = "list of objects" if is_list else "object"
+            for key, inner_type in by_anchor[link[1]].items():
+                rows[f"{path}{'[]' if is_list else ''}.{key}"] = inner_type
+    return rows
+
+
+def values(value, path: str = ""):
+    """(key path, value) of everything below `value`; the keys of dims are the model's own."""
+    for key, inner in value.items():
+        inner_path = f"{path}.{'NAME' if path == 'dims' else key}".lstrip(".")
+        yield inner_path, inner
+        if isinstance(inner, dict):
+            yield from values(inner, inner_path)
+        elif isinstance(inner, list):
+            for item in inner:
+                if isinstance(item, dict):
+                    yield from values(item, f"{inner_path}[]")
+
+
+def has_type(value, type_text: str) -> bool:
+    if type_text.startswith("list of "):
+        item_type = type_text.removeprefix("list of ").rstrip("s")
+        return isinstance(value, list) and all(has_type(item, item_type) for item in value)
+    return any(type(value) is TYPES[name] for name in re.split(r", | or ", type_text))
+
+
+def complaints(command: str, rows: dict[str, str], answers: list[dict]) -> list[str]:
+    seen, nullable, wrong = set(), set(), set()
+    for answer in answers:
+        for path, value in values(answer):
+            seen.add(path)
+            type_text = rows.get(path, "")
+            if path not in rows:
+                wrong.add(f"{path} is printed, and not in a table")
+            elif value is None:
+                nullable.add(path)
+                if not type_text.endswith(" or null"):
+                    wrong.add(f"{path} is null, and its row does not say so")
+            elif not has_type(value, type_text.removesuffix(" or null")):
+                found = type(value).__name__
+                wrong.add(f"{path} is printed as {found}, and its row says {type_text}")
+    wrong |= {f"{path} is in a table, and not printed" for path in rows.keys() - seen}
+    wrong |= {f"{path} is never null here, and its row says {rows[path]}"
+              for path in seen & rows.keys() - nullable if rows[path].endswith(" or null")}
+    return [f"{command}: {complaint}" for complaint in sorted(wrong)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cairn", default=str(ROOT / "build" / "release" / "cairn"))
+    cairn = str(Path(parser.parse_args().cairn).resolve())
+    tables = sections((ROOT / "docs" / "json.md").read_text("utf-8"))
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "gpus").mkdir()
+        (Path(folder) / "gpus" / "unknown.yaml").write_text(UNKNOWN_GPU, "utf-8")
+        for command, (_, cases) in COMMANDS.items():
+            answers = []
+            for case in cases:
+                line = [cairn, command, *(word.format(folder=folder) for word in case), "--json"]
+                run = subprocess.run(line, capture_output=True, text=True, cwd=ROOT)
+                answers.append(json.loads(run.stdout))
+            found = complaints(command, documented(command, tables), answers)
+            failed += bool(found)
+            for complaint in found:
+                print(f"FAILED {complaint}")
+    print(f"{len(COMMANDS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
