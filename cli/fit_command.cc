@@ -30,7 +30,7 @@ Command add_fit_command(CLI::App& app) {
   command
       ->add_option(
           "--checkpointing", options->checkpointing,
-          "Strategy to list instead of all, repeatable:\nnone, every-layer, uniform:K, sqrt")
+          "Strategy to list beside none, instead of all,\nrepeatable: every-layer, uniform:K, sqrt")
       ->type_name("S")
       ->allow_extra_args(false);
   add_extent_option(*command, options->extent);

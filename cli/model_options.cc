@@ -43,9 +43,9 @@ DataType parse_precision(const std::string& text) {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   command
-      .add_option(
-          "MODEL", options.model,
-          "Catalogue name, config.json, model or graph\nfile, org/name in the Hugging Face cache")
+      .add_option("MODEL", options.model,
+                  "Catalogue name; config.json or its folder; model\nor graph file; org/name in "
+                  "the Hugging Face cache")
       ->required()
       ->type_name("");
   command.add_option("--batch", options.batch, "Samples in a step; default 1")->type_name("N");
@@ -63,11 +63,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "fp32, bf16 or fp16, of weights, gradients\nand activations; default the model's")
       ->type_name("P");
   command
-      .add_option("--optimizer", options.optimizer, "Decides the bytes of states; default adamw")
+      .add_option("--optimizer", options.optimizer,
+                  "adamw (default), adam, lion, sgd-momentum or sgd:\ndecides the bytes of states")
       ->type_name("O");
   command
       .add_option("--attention", options.attention,
-                  "Implementation: eager, sdpa or flash;\ndefault the model family's")
+                  "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
       ->type_name("A");
   add_folder_option(command, options.folders);
 }

@@ -111,9 +111,7 @@ std::string simulate_json(const Simulation& simulation) {
   for (const LiveItem& item : trace.live_at_peak) {
     if (document["live_at_peak"].size() == simulation.top_count) break;
     document["live_at_peak"].push_back(
-        {{"name", item.name},
-         {"category", category_key(item.category)},
-         {"bytes", item.bytes}});
+        {{"name", item.name}, {"category", category_key(item.category)}, {"bytes", item.bytes}});
   }
   Json steps = Json::array();
   for (const StepTrace& entry : trace.steps) {

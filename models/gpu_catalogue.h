@@ -24,7 +24,7 @@ struct GpuEntry {
   std::string note = {};
 };
 
-// In the order of the files; an entry of a later folder or file replaces one of the same id.
+// In the order of the files; an entry of a folder replaces the built-in one of the same id.
 std::vector<GpuEntry> list_gpus(const std::vector<std::filesystem::path>& folders);
 
 // A catalogue id ("rtx4090"), an id or name in another spelling ("RTX 4090", "NVIDIA A100 80GB

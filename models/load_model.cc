@@ -248,6 +248,13 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
     model.notes.push_back(
         fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
   }
+  if (model.recipe.precision == DataType::kFloat32 &&
+      (model.attention == "sdpa" || model.attention == "flash")) {
+    model.notes.push_back(fmt::format(
+        "CUDA's flash kernel has no fp32: {} attention runs another kernel there, with other "
+        "workspaces",
+        model.attention));
+  }
   Scope scope;
   for (const auto& [name, value] : model.dims) scope.values[name] = value;
   for (std::string& note : family_notes(family, scope)) model.notes.push_back(std::move(note));

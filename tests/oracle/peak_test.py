@@ -1,6 +1,7 @@
 """The peak of a whole step, forward, loss and backward: torch's allocator against `cairn simulate`.
 
-Every byte of difference has a name here. Two vocabularies: with the large one the peak is at the loss, with the small one in a layer.
+Every byte of difference has a name here. Two vocabularies: with the large one the peak is at the
+loss, with the small one in a layer.
 """
 
 import pytest
