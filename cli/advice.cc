@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "cli/units.h"
@@ -110,15 +111,17 @@ void advise_on_logits(const AdviceInput& input, const StrategyNumbers& best,
   if (input.logits_and_loss_bytes < best.peak_bytes / kLogitsShare) return;
   if (input.logits_and_loss_bytes == 0) return;
   lines.push_back(fmt::format(
-      "Logits and loss are {} of the peak: checkpointing does not shrink them; a smaller batch or "
-      "a chunked loss does.",
-      share_text(input.logits_and_loss_bytes, best.peak_bytes)));
+      "Logits and loss are {} of the peak: checkpointing does not shrink them; {} or a chunked "
+      "loss does.",
+      share_text(input.logits_and_loss_bytes, best.peak_bytes),
+      input.batch == 1 ? "fewer tokens" : "a smaller batch"));
 }
 
 void advise_on_size(const AdviceInput& input, std::vector<std::string>& lines) {
   if (input.larger) {
     lines.push_back(fmt::format(
-        "There is room for more: {} fits too, with {} (peak {}).", size_text(*input.larger, input),
+        "There is room for more: {} {} fits, with {} (peak {}).",
+        input.larger->is_largest ? "up to" : "at least", size_text(*input.larger, input),
         with_strategy(input.larger->strategy), bytes_text(input.larger->peak_bytes)));
   }
   if (input.smaller) {
@@ -138,13 +141,19 @@ bool fits(const StrategyNumbers& strategy, std::optional<std::int64_t> capacity_
   return !capacity_bytes || strategy.peak_bytes <= *capacity_bytes;
 }
 
+bool is_cheaper(const StrategyNumbers& a, const StrategyNumbers& b) {
+  return std::tuple(a.slowdown, a.recompute_count, a.peak_bytes) <
+         std::tuple(b.slowdown, b.recompute_count, b.peak_bytes);
+}
+
 std::size_t recommended_strategy(const std::vector<StrategyNumbers>& strategies,
                                  std::optional<std::int64_t> capacity_bytes) {
   CAIRN_CHECK(!strategies.empty(), "there is always the strategy none");
+  if (is_none(strategies.front()) && fits(strategies.front(), capacity_bytes)) return 0;
   const auto is_better = [&](const StrategyNumbers& a, const StrategyNumbers& b) {
     const bool a_fits = fits(a, capacity_bytes);
     if (a_fits != fits(b, capacity_bytes)) return a_fits;
-    if (a_fits) return std::pair(a.slowdown, a.peak_bytes) < std::pair(b.slowdown, b.peak_bytes);
+    if (a_fits) return is_cheaper(a, b);
     return std::pair(a.peak_bytes, a.slowdown) < std::pair(b.peak_bytes, b.slowdown);
   };
   return static_cast<std::size_t>(
@@ -189,7 +198,13 @@ std::vector<std::string> advice(const AdviceInput& input) {
     advise_on_size(input, lines);
     return lines;
   }
-  advise_on_training_state(input, lines);
+  if (input.unlisted) {
+    lines.push_back(fmt::format(
+        "With {} it would fit at {}: peak {}.", with_strategy(input.unlisted->name),
+        increase_text(input.unlisted->slowdown), bytes_text(input.unlisted->peak_bytes)));
+  } else {
+    advise_on_training_state(input, lines);
+  }
   advise_on_optimizers(input, lines);
   advise_on_size(input, lines);
   advise_on_logits(input, best, lines);

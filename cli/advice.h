@@ -14,6 +14,7 @@ struct StrategyNumbers {
   std::string name = {};
   std::int64_t peak_bytes = 0;
   double slowdown = 0;  // 0.24: a step takes 24 % longer than with "none"
+  std::int64_t recompute_count = 0;
 };
 
 // Another batch or sample length with which a strategy fits.
@@ -22,6 +23,7 @@ struct SizeThatFits {
   std::int64_t tokens = 0;  // 0: unknown, as for plain graphs
   std::string strategy = {};
   std::int64_t peak_bytes = 0;
+  bool is_largest = false;  // else a larger one may fit too
 };
 
 // An optimizer that keeps fewer bytes of states, with which a strategy fits.
@@ -43,11 +45,16 @@ struct AdviceInput {
   std::int64_t logits_and_loss_bytes = 0;           // at the peak of the recommended strategy
   std::int64_t batch = 0;                           // 0: unknown
   std::int64_t tokens = 0;
+  std::optional<StrategyNumbers> unlisted = {};  // fits, and was not asked for
   std::optional<SizeThatFits> larger = {};
   std::optional<SizeThatFits> smaller = {};
   std::vector<OptimizerThatFits> optimizers = {};
   std::vector<GpuThatFits> gpus = {};  // the smallest that fit, by capacity
 };
+
+// Less slowdown; of equal ones fewer recomputes, then the smaller peak. Graphs without costs have
+// no slowdown at all.
+bool is_cheaper(const StrategyNumbers& a, const StrategyNumbers& b);
 
 // The cheapest strategy that fits, else the one with the smallest peak; without a capacity "none".
 std::size_t recommended_strategy(const std::vector<StrategyNumbers>& strategies,

@@ -79,9 +79,17 @@ void add_notes(FitAnswer& answer) {
   for (const Evaluation& evaluation : answer.evaluations) {
     for (const std::string& warning : evaluation.schedule.warnings) add(warning);
   }
+  if (answer.gpu && !answer.gpu->note.empty()) add(answer.gpu->note);
   if (answer.gpu && !answer.gpu->has_rates && !answer.slowdown_is_time) {
     add("a bare size has no speed: what a strategy costs is counted in FLOPs");
   }
+}
+
+StrategyNumbers numbers_of(const FitAnswer& answer, const Evaluation& evaluation) {
+  return {.name = evaluation.name,
+          .peak_bytes = evaluation.trace.peak_bytes,
+          .slowdown = slowdown(evaluation, answer.evaluations.front(), answer.step_flops),
+          .recompute_count = evaluation.trace.recompute_count};
 }
 
 AdviceInput numbers_for_advice(const FitAnswer& answer) {
@@ -90,12 +98,28 @@ AdviceInput numbers_for_advice(const FitAnswer& answer) {
                     .tokens = dim_value(answer.model, "tokens")};
   if (answer.gpu) input.capacity_bytes = capacity_bytes(*answer.gpu);
   for (const Evaluation& evaluation : answer.evaluations) {
-    input.strategies.push_back(
-        {.name = evaluation.name,
-         .peak_bytes = evaluation.trace.peak_bytes,
-         .slowdown = slowdown(evaluation, answer.evaluations.front(), answer.step_flops)});
+    input.strategies.push_back(numbers_of(answer, evaluation));
   }
   return input;
+}
+
+// Of the usual strategies, where only others were asked for, the cheapest that fits.
+std::optional<StrategyNumbers> unlisted_that_fits(const FitOptions& options,
+                                                  const FitAnswer& answer) {
+  if (options.checkpointing.empty()) return std::nullopt;
+  std::optional<StrategyNumbers> best;
+  for (const Strategy& strategy : listed_strategies({}, answer.model.graph)) {
+    try {
+      const StrategyNumbers numbers =
+          numbers_of(answer, evaluate(answer.model.graph, strategy, answer.extent,
+                                      answer.gpu ? &*answer.gpu : nullptr));
+      if (!fits(numbers, answer.advice_input.capacity_bytes)) continue;
+      if (!best || is_cheaper(numbers, *best)) best = numbers;
+    } catch (const InputError&) {
+      continue;  // not for this graph
+    }
+  }
+  return best;
 }
 
 // Looks for what else would fit, as far as the advice has a use for it.
@@ -112,6 +136,7 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, FitAnsw
   const WhatIf what_if{.request = request,
                        .model = answer.model,
                        .evaluations = answer.evaluations,
+                       .strategies = input.strategies,
                        .evaluation = best,
                        .extent = answer.extent,
                        .capacity_bytes = *input.capacity_bytes};
@@ -119,6 +144,7 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, FitAnsw
     input.larger = larger_batch_that_fits(what_if);
     return;
   }
+  input.unlisted = unlisted_that_fits(options, answer);
   input.optimizers = optimizers_that_fit(what_if);
   if (input.training_state_bytes <= *input.capacity_bytes) {
     input.smaller = smaller_size_that_fits(what_if);

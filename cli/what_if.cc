@@ -1,10 +1,10 @@
 #include "cli/what_if.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
+#include "cli/largest_size.h"
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -12,85 +12,88 @@
 namespace cairn {
 namespace {
 
-constexpr int kMostEvaluations = 4;
+// The searches stay cheap: they end after so many evaluations, or so many ops evaluated. Counted,
+// not timed, so that the same question always has the same answer.
+constexpr int kMostEvaluations = 12;
+constexpr std::size_t kMostOpsEvaluated = 24000;
 // Beyond this many ops the advice is not worth the wait.
 constexpr std::size_t kMostOps = 8000;
 constexpr std::int64_t kMostBatch = std::int64_t{1} << 20;
+// Fewer tokens are proposed in whole steps, down to where a step would be coarse.
+constexpr std::int64_t kTokensStep = 256;
+constexpr std::int64_t kFewTokens = 1024;
 constexpr std::size_t kMostGpus = 4;
 
-// Evaluates other sizes, up to a number of times.
-class Search {
- public:
-  explicit Search(const WhatIf& what_if) : what_if_(what_if) {}
-
-  // Whether the recommended strategy fits at that size.
-  std::optional<SizeThatFits> size_that_fits(std::int64_t batch, std::int64_t tokens) {
-    return with_strategy_at(what_if_.evaluation, batch, tokens);
+// The peak at another size; empty where it is too large for 64-bit numbers, or not allowed.
+std::optional<std::int64_t> peak_bytes_at(const WhatIf& what_if, const Strategy& strategy,
+                                          std::int64_t batch, std::int64_t tokens) {
+  ModelRequest request = what_if.request;
+  request.batch = batch;
+  request.tokens = tokens;
+  try {
+    const LoadedModel model = load_model(request);
+    return evaluate(model.graph, strategy, what_if.extent, nullptr).trace.peak_bytes;
+  } catch (const InputError&) {
+    return std::nullopt;
   }
-
-  // The first listed strategy that fits too: they are mostly listed from cheap to
-  // dear.
-  SizeThatFits cheaper(const SizeThatFits& size) {
-    for (const Evaluation& evaluation : what_if_.evaluations) {
-      if (evaluation.name == size.strategy) break;
-      const auto found = with_strategy_at(evaluation, size.batch, size.tokens);
-      if (found) return *found;
-    }
-    return size;
-  }
-
-  // Of the latest evaluation, whether it fitted or not; empty when there was none, because the
-  // evaluations are used up or the size is too large for 64-bit numbers.
-  std::optional<std::int64_t> last_peak_bytes() const { return last_peak_bytes_; }
-
- private:
-  std::optional<SizeThatFits> with_strategy_at(const Evaluation& evaluation, std::int64_t batch,
-                                               std::int64_t tokens) {
-    last_peak_bytes_ = peak_bytes(evaluation.strategy, batch, tokens);
-    if (!last_peak_bytes_ || *last_peak_bytes_ > what_if_.capacity_bytes) return std::nullopt;
-    return SizeThatFits{.batch = batch,
-                        .tokens = tokens,
-                        .strategy = evaluation.name,
-                        .peak_bytes = *last_peak_bytes_};
-  }
-
-  std::optional<std::int64_t> peak_bytes(const Strategy& strategy, std::int64_t batch,
-                                         std::int64_t tokens) {
-    if (evaluation_count_++ >= kMostEvaluations) return std::nullopt;
-    ModelRequest request = what_if_.request;
-    request.batch = batch;
-    request.tokens = tokens;
-    try {
-      const LoadedModel model = load_model(request);
-      return evaluate(model.graph, strategy, what_if_.extent, nullptr).trace.peak_bytes;
-    } catch (const InputError&) {
-      return std::nullopt;
-    }
-  }
-
-  const WhatIf& what_if_;
-  int evaluation_count_ = 0;
-  std::optional<std::int64_t> last_peak_bytes_ = {};
-};
-
-struct BatchPeak {
-  std::int64_t batch = 0;
-  std::int64_t peak_bytes = 0;
-};
-
-// Where the straight line through two peaks reaches the capacity; 0 when it never does. A guess:
-// what comes of it is evaluated.
-std::int64_t batch_at_capacity(const BatchPeak& a, const BatchPeak& b, std::int64_t capacity) {
-  const double slope =
-      static_cast<double>(b.peak_bytes - a.peak_bytes) / static_cast<double>(b.batch - a.batch);
-  if (slope <= 0) return 0;
-  const double batch =
-      static_cast<double>(a.batch) + static_cast<double>(capacity - a.peak_bytes) / slope;
-  return static_cast<std::int64_t>(std::clamp(batch, 0.0, static_cast<double>(kMostBatch)));
 }
 
-std::int64_t floor_power_of_two(std::int64_t number) {
-  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(number)));
+int allowed_evaluations(const WhatIf& what_if) {
+  const std::size_t op_count = std::max<std::size_t>(what_if.model.graph.ops.size(), 1);
+  return static_cast<int>(std::min<std::size_t>(
+      kMostEvaluations, std::max<std::size_t>(kMostOpsEvaluated / op_count, 3)));
+}
+
+SizeThatFits size_that_fits(const WhatIf& what_if, std::int64_t batch, std::int64_t tokens,
+                            const LargestSize& found) {
+  return {.batch = batch,
+          .tokens = tokens,
+          .strategy = what_if.evaluation.name,
+          .peak_bytes = found.peak_bytes,
+          .is_largest = found.is_largest};
+}
+
+// The same size with the cheapest strategy that fits there too.
+SizeThatFits with_cheapest_strategy(const WhatIf& what_if, SizeThatFits size) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < what_if.strategies.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return is_cheaper(what_if.strategies[a], what_if.strategies[b]);
+  });
+  for (const std::size_t i : order) {
+    const Evaluation& evaluation = what_if.evaluations[i];
+    if (evaluation.name == size.strategy) break;
+    const auto peak = peak_bytes_at(what_if, evaluation.strategy, size.batch, size.tokens);
+    if (!peak || *peak > what_if.capacity_bytes) continue;
+    size.strategy = evaluation.name;
+    size.peak_bytes = *peak;
+    break;
+  }
+  return size;
+}
+
+// The most tokens below those asked for, at batch 1.
+std::optional<SizeThatFits> fewer_tokens_that_fit(const WhatIf& what_if, std::int64_t tokens,
+                                                  SizePeak resident, int& evaluations_left) {
+  const auto search = [&](std::int64_t step, std::int64_t too_many) -> LargestSize {
+    return largest_size_that_fits({.fits = resident,
+                                   .too_large = SizePeak{.size = too_many},
+                                   .most_size = too_many,
+                                   .capacity_bytes = what_if.capacity_bytes},
+                                  evaluations_left, [&](std::int64_t size) {
+                                    return peak_bytes_at(what_if, what_if.evaluation.strategy, 1,
+                                                         size * step);
+                                  });
+  };
+  if (tokens > kFewTokens) {
+    const LargestSize found = search(kTokensStep, (tokens + kTokensStep - 1) / kTokensStep);
+    if (found.size * kTokensStep >= kFewTokens) {
+      return size_that_fits(what_if, 1, found.size * kTokensStep, found);
+    }
+  }
+  const LargestSize found = search(1, std::min(tokens, kFewTokens));
+  if (found.size == 0) return std::nullopt;
+  return size_that_fits(what_if, 1, found.size, found);
 }
 
 bool is_worth_trying(const WhatIf& what_if) {
@@ -130,53 +133,38 @@ std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if) {
   if (!is_worth_trying(what_if)) return std::nullopt;
   const std::int64_t batch = dim_value(what_if.model, "batch");
   const std::int64_t tokens = dim_value(what_if.model, "tokens");
-  if (batch > kMostBatch / 2) return std::nullopt;
-  Search search(what_if);
-  std::optional<SizeThatFits> best = search.size_that_fits(2 * batch, tokens);
-  if (!best) return std::nullopt;
-  const std::int64_t guess =
-      batch_at_capacity({batch, what_if.evaluation.trace.peak_bytes},
-                        {best->batch, best->peak_bytes}, what_if.capacity_bytes);
-  // The largest doubling of the batch that is not above the guess, and the next ones up or down.
-  std::int64_t candidate = batch * floor_power_of_two(std::max<std::int64_t>(guess / batch, 1));
-  if (candidate > best->batch) {
-    std::optional<SizeThatFits> found = search.size_that_fits(candidate, tokens);
-    const bool goes_up = found.has_value();
-    for (candidate = goes_up ? 2 * candidate : candidate / 2; candidate > best->batch;
-         candidate = goes_up ? 2 * candidate : candidate / 2) {
-      const std::optional<SizeThatFits> next = search.size_that_fits(candidate, tokens);
-      if (next) found = next;
-      if (next.has_value() != goes_up || !search.last_peak_bytes()) break;
-    }
-    if (found) best = found;
-  }
-  return best;
+  int evaluations_left = allowed_evaluations(what_if);
+  const LargestSize found = largest_size_that_fits(
+      {.fits = {.size = batch, .peak_bytes = what_if.evaluation.trace.peak_bytes},
+       .most_size = std::max(batch, kMostBatch),
+       .capacity_bytes = what_if.capacity_bytes},
+      evaluations_left, [&](std::int64_t size) {
+        return peak_bytes_at(what_if, what_if.evaluation.strategy, size, tokens);
+      });
+  if (found.size == batch) return std::nullopt;
+  return size_that_fits(what_if, found.size, tokens, found);
 }
 
 std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if) {
   if (!is_worth_trying(what_if)) return std::nullopt;
   const std::int64_t batch = dim_value(what_if.model, "batch");
-  std::int64_t tokens = dim_value(what_if.model, "tokens");
-  Search search(what_if);
-  if (batch > 1) {
-    const std::int64_t half = batch / 2;
-    if (const auto found = search.size_that_fits(half, tokens)) return search.cheaper(*found);
-    if (!search.last_peak_bytes()) return std::nullopt;
-    const std::int64_t guess =
-        batch_at_capacity({half, *search.last_peak_bytes()},
-                          {batch, what_if.evaluation.trace.peak_bytes}, what_if.capacity_bytes);
-    if (guess >= 1 && half > 1) {
-      const std::int64_t candidate = floor_power_of_two(std::min(guess, half));
-      const auto found = search.size_that_fits(candidate, tokens);
-      if (found) return search.cheaper(*found);
-    }
+  const std::int64_t tokens = dim_value(what_if.model, "tokens");
+  int evaluations_left = allowed_evaluations(what_if);
+  const SizePeak resident = {.size = 0, .peak_bytes = training_state_bytes(what_if.model.graph)};
+  const LargestSize found = largest_size_that_fits(
+      {.fits = resident,
+       .too_large = SizePeak{.size = batch, .peak_bytes = what_if.evaluation.trace.peak_bytes},
+       .most_size = batch,
+       .capacity_bytes = what_if.capacity_bytes},
+      evaluations_left, [&](std::int64_t size) {
+        return peak_bytes_at(what_if, what_if.evaluation.strategy, size, tokens);
+      });
+  if (found.size > 0) {
+    return with_cheapest_strategy(what_if, size_that_fits(what_if, found.size, tokens, found));
   }
-  while (tokens > 1 && (search.last_peak_bytes() || batch == 1)) {
-    tokens /= 2;
-    if (const auto found = search.size_that_fits(1, tokens)) return search.cheaper(*found);
-    if (!search.last_peak_bytes()) break;
-  }
-  return std::nullopt;
+  const auto fewer = fewer_tokens_that_fit(what_if, tokens, resident, evaluations_left);
+  if (!fewer) return std::nullopt;
+  return with_cheapest_strategy(what_if, *fewer);
 }
 
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {

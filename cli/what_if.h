@@ -18,18 +18,19 @@ namespace cairn {
 struct WhatIf {
   const ModelRequest& request;
   const LoadedModel& model;
-  const std::vector<Evaluation>& evaluations;  // "none" first
-  const Evaluation& evaluation;                // the recommended one of these
+  const std::vector<Evaluation>& evaluations;      // "none" first
+  const std::vector<StrategyNumbers>& strategies;  // the same, in order
+  const Evaluation& evaluation;                    // the recommended one of these
   Extent extent = Extent::kPrefix;
   std::int64_t capacity_bytes = 0;
 };
 
-// The largest batch, doubling, with which the same strategy still fits; at most four evaluations.
-// Empty when none does, or for a graph whose batch cannot be changed.
+// The largest batch with which the same strategy still fits; at most twelve evaluations. Empty when
+// none does, or for a graph whose batch cannot be changed.
 std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if);
 
-// A smaller batch, then fewer tokens, that fit where what was asked does not, with the cheapest
-// strategy found; at most four evaluations.
+// The largest smaller batch, else the most tokens at batch 1, that fit where what was asked does
+// not, with the cheapest strategy that fits there; at most twelve evaluations to find the size.
 std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if);
 
 // Optimizers with fewer states that make it fit: optimizer states are live throughout, so the peak

@@ -32,6 +32,23 @@ TEST_CASE("the cheapest strategy that fits is recommended, else the smallest pea
   CHECK(recommended_strategy(input.strategies, std::nullopt) == 0);
 }
 
+TEST_CASE("none is recommended where it fits; ties go to fewer recomputes, then to the peak") {
+  std::vector<StrategyNumbers> strategies = {{"none", 40 * kGiB, 0.0, 0},
+                                             {"every-layer", 20 * kGiB, 0.0, 8},
+                                             {"uniform:2", 22 * kGiB, 0.0, 6},
+                                             {"sqrt", 21 * kGiB, 0.0, 6}};
+  CHECK(recommended_strategy(strategies, 48 * kGiB) == 0);
+  CHECK(recommended_strategy(strategies, 30 * kGiB) == 3);
+}
+
+TEST_CASE("a usual strategy that was not asked for is named where it fits") {
+  AdviceInput input = two_strategies(24 * kGiB);
+  input.strategies.resize(1);
+  input.unlisted = StrategyNumbers{"every-layer", 20 * kGiB, 0.22, 8};
+  CHECK(advice(input).front() ==
+        "With every-layer checkpointing it would fit at +22 %: peak 20.0 GiB.");
+}
+
 TEST_CASE("everything fits without checkpointing: turn it off") {
   const AdviceInput input = two_strategies(48 * kGiB);
   CHECK(verdict(input) ==
@@ -59,6 +76,10 @@ TEST_CASE("logits that are a fifth of the peak or more are named, smaller ones a
       "or a chunked loss does.";
   input.logits_and_loss_bytes = 4 * kGiB;  // of 20
   CHECK(has_line(advice(input), line));
+  input.batch = 1;
+  CHECK(has_line(advice(input),
+                 "Logits and loss are 20 % of the peak: checkpointing does not shrink them; fewer "
+                 "tokens or a chunked loss does."));
   input.logits_and_loss_bytes = 4 * kGiB - 1;
   CHECK(advice(input).size() == 1);
 }
@@ -68,7 +89,11 @@ TEST_CASE("freed memory is for a larger batch") {
   input.larger =
       SizeThatFits{.batch = 8, .tokens = 2048, .strategy = "none", .peak_bytes = 44 * kGiB};
   CHECK(has_line(advice(input),
-                 "There is room for more: batch 8 fits too, with no checkpointing (peak 44.0 "
+                 "There is room for more: at least batch 8 fits, with no checkpointing (peak 44.0 "
+                 "GiB)."));
+  input.larger->is_largest = true;
+  CHECK(has_line(advice(input),
+                 "There is room for more: up to batch 8 fits, with no checkpointing (peak 44.0 "
                  "GiB)."));
 }
 
