@@ -32,12 +32,15 @@ Command add_fit_command(CLI::App& app) {
           "--checkpointing", options->checkpointing,
           "Strategy to list beside none, instead of all,\nrepeatable: every-layer, uniform:K, sqrt")
       ->type_name("S")
-      ->allow_extra_args(false);
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_extent_option(*command, options->extent);
   add_json_option(*command, options->json);
   command->footer(
       "Example: cairn fit llama-3.1-8b --gpu rtx4090 --batch 1 --tokens 2048\n"
-      "Exit code: 0 when a listed strategy fits, 1 when none does, 2 for bad input.");
+      "Exit code: 0 when a listed strategy fits, 1 when none does, 2 for bad input.\n"
+      "Without --gpu there is no verdict, and the exit code is 0.");
   return {.app = command, .run = [options] { return run_fit(*options); }};
 }
 

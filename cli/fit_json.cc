@@ -50,7 +50,10 @@ std::string fit_json(const FitAnswer& answer) {
   for (std::size_t i = 0; i < answer.evaluations.size(); ++i) {
     document["strategies"].push_back(strategy_json(answer, i));
   }
-  document["recommended"] = answer.evaluations[answer.recommended].name;
+  const std::optional<std::int64_t> capacity = answer.advice_input.capacity_bytes;
+  const bool it_fits = fits(answer.advice_input.strategies[answer.recommended], capacity);
+  document["fits"] = capacity ? Json(it_fits) : Json();
+  document["recommended"] = it_fits ? Json(answer.evaluations[answer.recommended].name) : Json();
   document["verdict"] = answer.verdict.empty() ? Json() : Json(answer.verdict);
   document["advice"] = answer.advice;
   document["notes"] = answer.notes;

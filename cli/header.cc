@@ -6,6 +6,7 @@
 #include "cli/units.h"
 #include "cli/what_if.h"
 #include "graph/error.h"
+#include "models/source_text.h"
 
 namespace cairn {
 namespace {
@@ -25,7 +26,7 @@ std::string training_text(const LoadedModel& model) {
   }
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
   text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);
-  if (!model.attention.empty()) text += fmt::format(", {} attention", model.attention);
+  if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
   return text;
 }
 
@@ -47,9 +48,9 @@ std::string_view extent_text(Extent extent) {
 
 std::string model_header(const LoadedModel& model) {
   if (model.family.empty()) {
-    return labelled_text(kModelLabel,
-                         fmt::format("{}, a plain graph with {} of parameters", model.name,
-                                     bytes_text(parameter_bytes(model.graph)))) +
+    return labelled_text(kModelLabel, fmt::format("{}, a plain graph with {} of parameters",
+                                                  printable(model.name, std::string_view::npos),
+                                                  bytes_text(parameter_bytes(model.graph)))) +
            labelled_text(kTrainingLabel, "optimizer " + model.recipe.optimizer);
   }
   const std::int64_t parameters = parameter_count(model.graph);
@@ -57,7 +58,8 @@ std::string model_header(const LoadedModel& model) {
   const std::string rounded = rounded_text(parameters);
   return labelled_text(
              kModelLabel,
-             fmt::format("{}, {} parameters{}, family {}", model.name, exact,
+             fmt::format("{}, {} parameters{}, family {}",
+                         printable(model.name, std::string_view::npos), exact,
                          rounded == exact ? "" : fmt::format(" ({})", rounded), model.family)) +
          labelled_text(kTrainingLabel, training_text(model));
 }
@@ -67,8 +69,10 @@ std::string extent_header(Extent extent) {
 }
 
 std::string gpu_header(const DeviceSpec& gpu) {
-  const bool name_has_id = gpu.name.find(gpu.id) != std::string::npos;
-  std::string text = name_has_id ? gpu.name : fmt::format("{}, {}", gpu.id, gpu.name);
+  const std::string id = printable(gpu.id, std::string_view::npos);
+  const std::string name = printable(gpu.name, std::string_view::npos);
+  const bool name_has_id = name.find(id) != std::string::npos;
+  std::string text = name_has_id ? name : fmt::format("{}, {}", id, name);
   text += fmt::format(": {}", bytes_text(gpu.total_bytes));
   for (const MemoryReserve& reserve : gpu.reserves) {
     text += fmt::format(" - {} {}", bytes_text(reserve.bytes), reserve.what);

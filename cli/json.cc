@@ -47,7 +47,8 @@ Json breakdown_json(const Trace& trace) {
 void add_model(Json& document, const LoadedModel& model) {
   document["model"] = model.name;
   document["family"] = text_or_null(model.family);
-  document["parameters"] = parameter_count(model.graph);
+  const bool knows_bytes_only = model.family.empty();  // a plain graph
+  document["parameters"] = knows_bytes_only ? Json() : Json(parameter_count(model.graph));
   document["parameter_bytes"] = parameter_bytes(model.graph);
   for (const char* const dim : {"batch", "tokens", "vocab"}) {
     document[dim] = count_or_null(dim_value(model, dim));
@@ -55,9 +56,8 @@ void add_model(Json& document, const LoadedModel& model) {
   Json dims = Json::object();
   for (const auto& [name, value] : model.dims) dims[name] = value_json(value);
   document["dims"] = std::move(dims);
-  const bool has_precision = !model.family.empty();  // a plain graph knows bytes only
   document["precision"] =
-      has_precision ? Json(std::string(data_type_name(model.recipe.precision))) : Json();
+      knows_bytes_only ? Json() : Json(std::string(data_type_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;
   document["attention"] = text_or_null(model.attention);
 }

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstddef>
+#include <string_view>
+#include <utility>
 
 #include "cli/units.h"
 #include "graph/error.h"
@@ -21,6 +23,10 @@ constexpr std::array kExtents = {Extent::kNeeded, Extent::kPrefix, Extent::kWhol
 // Types that weights and activations are trained in.
 constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
 
+// As PyTorch and config.json call them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
+    {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}}};
+
 std::pair<std::string, std::string> split_assignment(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
@@ -29,7 +35,11 @@ std::pair<std::string, std::string> split_assignment(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-DataType parse_precision(const std::string& text) {
+DataType parse_precision(const std::string& typed) {
+  std::string text = typed;
+  for (const auto& [alias, name] : kPrecisionAliases) {
+    if (typed == alias) text = name;
+  }
   std::vector<std::string> names;
   for (const DataType precision : kPrecisions) {
     if (text == data_type_name(precision)) return precision;
@@ -57,7 +67,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("N");
   command.add_option("--set", options.set, "Change a dim of the model, repeatable")
       ->type_name("DIM=VALUE")
-      ->allow_extra_args(false);
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       .add_option("--precision", options.precision,
                   "fp32, bf16 or fp16, of weights, gradients\nand activations; default the model's")
@@ -76,7 +88,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
   command.add_option("--models", folders, "Folder with more model and GPU files, repeatable")
       ->type_name("DIR")
-      ->allow_extra_args(false);
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void add_json_option(CLI::App& command, bool& json) {

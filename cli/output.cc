@@ -8,6 +8,7 @@
 #include <string>
 
 #include "graph/error.h"
+#include "models/source_text.h"
 
 namespace cairn {
 namespace {
@@ -25,6 +26,20 @@ bool begins_with_place(std::string_view message) {
   return false;
 }
 
+// Each line without what a terminal would obey: a message may quote anything that was typed. Tabs
+// stay, for carets stand under them.
+std::string safe_lines(std::string_view text) {
+  std::string safe;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find_first_of("\n\t", begin);
+    safe += printable(text.substr(begin, end - begin), std::string_view::npos);
+    if (end == std::string_view::npos) return safe;
+    safe += text[end];
+    begin = end + 1;
+  }
+}
+
 }  // namespace
 
 void write_output(std::string_view text) {
@@ -36,7 +51,7 @@ void write_output(std::string_view text) {
 
 void write_error(std::string_view message) {
   std::string line = begins_with_place(message) ? std::string() : std::string("cairn: ");
-  line.append(message).append("\n");
+  line.append(safe_lines(message)).append("\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -10,6 +10,7 @@ namespace cairn {
 void write_output(std::string_view text);
 
 // One finished message, with "cairn: " in front unless it begins with "file:line".
+// Control characters and what is not UTF-8 are shown as '?'.
 void write_error(std::string_view message);
 
 }  // namespace cairn

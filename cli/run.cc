@@ -26,7 +26,7 @@ std::vector<Command> add_commands(CLI::App& app) {
 
 void describe(CLI::App& app) {
   app.description("Plans gradient checkpointing and simulates training memory.");
-  app.set_version_flag("--version", fmt::format("cairn {}", kVersion), "Print the version");
+  app.set_version_flag("-V,--version", fmt::format("cairn {}", kVersion), "Print the version");
   app.get_formatter()->column_width(kHelpColumn);
   app.get_formatter()->label("Positionals", "Arguments");
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -26,7 +27,7 @@ namespace {
 
 struct ShowOptions {
   ModelOptions model = {};
-  std::string block = "0";
+  std::optional<std::string> block = {};  // else the first with ops
   bool dot = false;
   bool json = false;
 };
@@ -45,6 +46,15 @@ std::int64_t parse_block(const std::string& text) {
     throw InputError(fmt::format("--block: expected a whole number from 0, found '{}'", text));
   }
   return block;
+}
+
+// Blocks without ops are possible: a plain graph may number from 1.
+std::int64_t first_block_with_ops(const Graph& graph) {
+  std::int64_t first = graph.block_count;
+  for (const Op& op : graph.ops) {
+    if (op.block >= 0) first = std::min<std::int64_t>(first, op.block);
+  }
+  return first < graph.block_count ? first : 0;
 }
 
 std::string kind_name(const Op& op) {
@@ -133,11 +143,11 @@ std::string show_text(const ShownBlock& shown) {
   const SavedBytes saved = saved_bytes(graph, all_ops);
   text += labelled_text(
       "whole model         ",
-      fmt::format("{} ops, saved for backward {}, parameters {}, optimizer states {}, {} FLOPs a "
+      fmt::format("{} op{}, saved for backward {}, parameters {}, optimizer states {}, {} FLOPs a "
                   "step",
                   grouped_text(static_cast<std::int64_t>(graph.ops.size())),
-                  bytes_text(saved.total_bytes), bytes_text(parameter_bytes(graph)),
-                  bytes_text(optimizer_state_bytes(graph)),
+                  graph.ops.size() == 1 ? "" : "s", bytes_text(saved.total_bytes),
+                  bytes_text(parameter_bytes(graph)), bytes_text(optimizer_state_bytes(graph)),
                   rate_text(static_cast<double>(step_flops(graph)), "")));
   for (const std::string& note : shown.model.notes) text += labelled_text("Note: ", note);
   return text;
@@ -187,8 +197,13 @@ std::string show_json(const ShownBlock& shown) {
 }
 
 ExitCode run_show(const ShowOptions& options) {
-  ShownBlock shown{.block = parse_block(options.block)};
+  if (options.dot && options.json) {
+    throw InputError("--dot and --json: expected one of them; see 'cairn show --help'");
+  }
+  ShownBlock shown;
+  if (options.block) shown.block = parse_block(*options.block);
   shown.model = load_model(model_request(options.model));
+  if (!options.block) shown.block = first_block_with_ops(shown.model.graph);
   shown.ops = ops_of_block(shown.model.graph, shown.block);
   if (options.dot) {
     write_output(block_dot(shown.model.graph, shown.ops));
@@ -205,7 +220,8 @@ Command add_show_command(CLI::App& app) {
   CLI::App* const command =
       app.add_subcommand("show", "The ops of one block: shapes, saved bytes, FLOPs");
   add_model_options(*command, options->model);
-  command->add_option("--block", options->block, "Which block, from 0; default 0")->type_name("N");
+  command->add_option("--block", options->block, "Which block, from 0; default the first")
+      ->type_name("N");
   command->add_flag("--dot", options->dot, "The block as a Graphviz graph");
   add_json_option(*command, options->json);
   command->footer("Example: cairn show llama-3.1-8b --attention flash --dot | dot -Tsvg");

@@ -69,13 +69,26 @@ std::string summary_text(const Simulation& simulation) {
   return labelled_text("", text + ".");
 }
 
+// Whether it fits the GPU.
+std::string fits_text(const Simulation& simulation) {
+  const std::int64_t capacity = capacity_bytes(*simulation.gpu);
+  const std::int64_t room_bytes = capacity - simulation.evaluation.trace.peak_bytes;
+  return labelled_text("", room_bytes >= 0
+                               ? fmt::format("It fits in the {} for tensors, and leaves {}.",
+                                             bytes_text(capacity), bytes_text(room_bytes))
+                               : fmt::format("It does not fit in the {} for tensors: {} too much.",
+                                             bytes_text(capacity), bytes_text(-room_bytes)));
+}
+
 std::string simulate_text(const Simulation& simulation, bool all_steps) {
   const Graph& graph = simulation.model.graph;
   const Evaluation& evaluation = simulation.evaluation;
   std::string text = model_header(simulation.model);
   if (simulation.gpu) text += gpu_header(*simulation.gpu);
   text += extent_header(simulation.extent);
-  text += "\n" + summary_text(simulation) + "\n";
+  text += "\n" + summary_text(simulation);
+  if (simulation.gpu) text += fits_text(simulation);
+  text += "\n";
   text += timeline_text(
       all_steps ? step_rows(graph, evaluation) : condensed_rows(graph, evaluation, kMostRows),
       evaluation.trace.peak_bytes);

@@ -40,7 +40,7 @@ std::string in_units(double number, double step, const std::array<const char*, C
 }  // namespace
 
 std::string bytes_text(std::int64_t bytes) {
-  return in_units(static_cast<double>(bytes), 1024, std::array{"B", "KiB", "MiB", "GiB"});
+  return in_units(static_cast<double>(bytes), 1024, std::array{"B", "KiB", "MiB", "GiB", "TiB"});
 }
 
 std::string share_text(std::int64_t part, std::int64_t whole) {
@@ -80,18 +80,21 @@ std::string rounded_text(std::int64_t number) {
 }
 
 std::string rate_text(double per_second, const std::string& unit) {
-  return in_units(per_second, 1000, std::array{"", "k", "M", "G", "T", "P"}) + unit;
+  std::string text = in_units(per_second, 1000, std::array{"", "k", "M", "G", "T", "P"}) + unit;
+  if (text.ends_with(' ')) text.pop_back();
+  return text;
 }
 
 std::int64_t parse_count(const std::string& text, const std::string& what, std::int64_t kilo) {
   const auto fail = [&] {
     throw InputError(fmt::format(
-        "{}: expected a whole number of at least 1, such as 2048 or 8k (k is {}), found '{}'", what,
-        kilo, text));
+        "{}: expected a whole number of at least 1, such as 2048, 8k or 1M (k is {}), found '{}'",
+        what, kilo, text));
   };
   std::string_view digits = text;
   const bool has_kilo = digits.ends_with('k') || digits.ends_with('K');
-  if (has_kilo) digits.remove_suffix(1);
+  const bool has_mega = digits.ends_with('M');
+  if (has_kilo || has_mega) digits.remove_suffix(1);
   std::int64_t number = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
@@ -99,8 +102,8 @@ std::int64_t parse_count(const std::string& text, const std::string& what, std::
     throw InputError(fmt::format("{}: '{}' is larger than 2^63 - 1", what, text));
   }
   if (error != std::errc() || stop != end || number < 1) fail();
-  return has_kilo ? checked_multiply(number, kilo, "{}", fmt::format("{} '{}'", what, text))
-                  : number;
+  const std::int64_t unit = has_mega ? kilo * kilo : has_kilo ? kilo : 1;
+  return checked_multiply(number, unit, "{}", fmt::format("{} '{}'", what, text));
 }
 
 }  // namespace cairn

@@ -28,7 +28,8 @@ std::string rounded_text(std::int64_t number);
 // "989 TFLOP/s", "3.35 TB/s": three digits and a decimal prefix before `unit`.
 std::string rate_text(double per_second, const std::string& unit);
 
-// A whole number of at least 1, as typed for `what`: "2048", or "8k" with k = `kilo`.
+// A whole number of at least 1, as typed for `what`: "2048", or "8k" with k = `kilo` and
+// M its square.
 // Throws InputError.
 std::int64_t parse_count(const std::string& text, const std::string& what, std::int64_t kilo);
 

@@ -24,7 +24,7 @@ TEST_CASE("bytes print in three significant digits of the largest unit they fill
   CHECK(bytes_text(std::int64_t{10} << 20) == "10.0 MiB");
   CHECK(bytes_text(std::int64_t{1} << 30) == "1.00 GiB");
   CHECK(bytes_text(64242089984) == "59.8 GiB");  // 59.83 * 2^30
-  CHECK(bytes_text(std::int64_t{3024} << 30) == "3,024 GiB");
+  CHECK(bytes_text(std::int64_t{3024} << 30) == "2.95 TiB");
   CHECK(bytes_text(-(std::int64_t{5} << 29)) == "-2.50 GiB");
 }
 
@@ -60,6 +60,7 @@ TEST_CASE("times, counts and rates") {
   CHECK(rounded_text(1500) == "1,500");
   CHECK(rate_text(794e12, "FLOP/s") == "794 TFLOP/s");
   CHECK(rate_text(2.85e12, "B/s") == "2.85 TB/s");
+  CHECK(rate_text(0, "") == "0");
 }
 
 TEST_CASE("k is 1024 for tokens and 1000 elsewhere") {
@@ -67,11 +68,13 @@ TEST_CASE("k is 1024 for tokens and 1000 elsewhere") {
   CHECK(parse_count("8k", "--tokens", 1024) == 8192);
   CHECK(parse_count("248k", "--vocab", 1000) == 248000);
   CHECK(parse_count("2K", "--batch", 1000) == 2000);
+  CHECK(parse_count("1M", "--tokens", 1024) == 1048576);
+  CHECK(parse_count("1M", "--vocab", 1000) == 1000000);
 }
 
 TEST_CASE("a count that is none says what was expected and what was found") {
   CHECK(message_of("x", 1024) ==
-        "--tokens: expected a whole number of at least 1, such as 2048 or 8k (k is 1024), "
+        "--tokens: expected a whole number of at least 1, such as 2048, 8k or 1M (k is 1024), "
         "found 'x'");
   for (const char* const text : {"", "k", "0", "-1", "1.5", "1e3", "8kk", "8 k", "+3", "0x10"}) {
     CAPTURE(text);
