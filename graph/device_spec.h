@@ -19,6 +19,7 @@ struct DeviceSpec {
   std::string name = {};          // "GeForce RTX 4090"
   std::int64_t total_bytes = 0;   // what PyTorch sees as the card's total
   std::string total_origin = {};  // where that number comes from
+  std::string note = {};          // what the user should know about it, "" for nothing
   std::vector<MemoryReserve> reserves = {};
   bool has_rates = false;  // the rates below are known; a bare size has none
   // Achievable rates per second, not data-sheet peaks (docs/accounting.md, "Time").

@@ -296,6 +296,24 @@ void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
   op.in_place = derivation.in_place;
 }
 
+Shape GraphBuilder::output_shape(const OpRequest& request) const {
+  check_input_count(request);
+  const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
+  std::vector<Tensor> parameters;
+  if (request.kind->parameters != nullptr) {
+    const std::vector<const Tensor*> none;
+    for (const TensorSketch& sketch :
+         request.kind->parameters({request.name, request.attributes, inputs, none})) {
+      parameters.push_back({.data_type = parameter_type_, .shape = sketch.shape});
+    }
+  }
+  std::vector<const Tensor*> parameter_pointers;
+  for (const Tensor& parameter : parameters) parameter_pointers.push_back(&parameter);
+  return request.kind->derive({request.name, request.attributes, inputs, parameter_pointers})
+      .outputs[0]
+      .shape;
+}
+
 std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
   CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
   check_input_count(request);

@@ -67,6 +67,9 @@ class GraphBuilder {
   std::vector<TensorId> add_op(const OpRequest& request);
   std::vector<TensorId> add_custom(const CustomOp& custom);
 
+  // The shape of the first output that add_op would make. Adds nothing.
+  Shape output_shape(const OpRequest& request) const;
+
   void mark_logits(TensorId tensor);
 
   // Nothing is trainable from here on / everything is again (adapters, frozen parts).

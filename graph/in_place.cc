@@ -43,7 +43,7 @@ class Overwrites {
   // "op 'w' overwrites 'a'", or "..., the storage of 'v'" where it does so through another tensor.
   std::string text(OpId writer, TensorId tensor) const {
     const Op& op = graph_.op(writer);
-    const std::string what =
+    std::string what =
         fmt::format("op '{}' overwrites '{}'", op.name, graph_.tensor(op.inputs[0]).name);
     if (op.inputs[0] == tensor) return what;
     return fmt::format("{}, which shares its storage with '{}'", what, graph_.tensor(tensor).name);

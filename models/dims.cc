@@ -157,7 +157,10 @@ std::string_view type_text(DimType type) {
   CAIRN_CHECK(false, "unknown dim type");
 }
 
-Value default_value(const Family& family, const FamilyDim& dim, const Scope& known) {
+// A default that cannot be computed is a fault of the values it is computed from, where the user
+// gave some, else of the family.
+Value default_value(const Family& family, const FamilyDim& dim, const Scope& known,
+                    const std::vector<DimSource>& sources) {
   const Document& document = *family.document;
   const PlacedExpression& placed = *dim.default_value;
   try {
@@ -167,6 +170,11 @@ Value default_value(const Family& family, const FamilyDim& dim, const Scope& kno
             fmt::format("dim '{}': its default: expected {}, found {}", dim.name,
                         type_text(dim.type), spell(value)));
   } catch (const ExpressionError& error) {
+    const std::optional<DimPlace> place = place_of_dims(family, sources, placed.expression.names);
+    if (place) {
+      fail_at(*place->document, place->position,
+              fmt::format("dim '{}' is {}: {}", dim.name, placed.expression.text, error.what()));
+    }
     fail_at(document, position_within(document, *placed.node, error.offset()),
             fmt::format("dim '{}': its default: {}", dim.name, error.what()));
   }
@@ -203,6 +211,21 @@ void refuse_unknown_dims(const Family& family, const DimSource& source) {
 
 }  // namespace
 
+std::optional<DimPlace> place_of_dims(const Family& family, const std::vector<DimSource>& sources,
+                                      const std::vector<std::string>& names) {
+  const SourceIndex index(sources);
+  std::optional<DimPlace> place;
+  for (const std::string& name : names) {
+    for (const FamilyDim& dim : family.dims) {
+      if (dim.name != name) continue;
+      const FoundValue found = index.find(dim);
+      if (found.entry == nullptr) continue;
+      place = {.document = found.source->document, .position = found.entry->value.position};
+    }
+  }
+  return place;
+}
+
 std::vector<std::pair<std::string, Value>> resolve_dims(const Family& family,
                                                         const std::vector<DimSource>& sources,
                                                         const std::vector<DimOverride>& overrides) {
@@ -223,7 +246,7 @@ std::vector<std::pair<std::string, Value>> resolve_dims(const Family& family,
     } else if (found.entry != nullptr) {
       value = read_value(dim, *found.source, *found.entry);
     } else if (dim.default_value) {
-      value = default_value(family, dim, known);
+      value = default_value(family, dim, known, sources);
     } else {
       fail_missing(family, dim, sources);
     }

@@ -24,6 +24,14 @@ struct DimOverride {
   std::string option = {};  // "--set hidden" or "--vocab", for messages
 };
 
+// Where the sources give the last of these dims that they give at all, to point at a fault.
+struct DimPlace {
+  const Document* document = nullptr;
+  Position position = {};
+};
+std::optional<DimPlace> place_of_dims(const Family& family, const std::vector<DimSource>& sources,
+                                      const std::vector<std::string>& names);
+
 // The value of every dim, in the family's order. Throws InputError at the key that is missing, of
 // the wrong type, or not positive; and for an override of an unknown dim.
 std::vector<std::pair<std::string, Value>> resolve_dims(const Family& family,

@@ -7,13 +7,13 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "graph/error.h"
 #include "models/json_escapes.h"
+#include "models/read_file.h"
 #include "models/yaml_messages.h"
 
 namespace cairn {
@@ -321,21 +321,7 @@ Document parse_document(std::string file_name, std::string text) {
 }
 
 Document read_document(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) throw InputError(name + ": expected a file, found none");
-  if (std::filesystem::is_directory(status)) {
-    throw InputError(name + ": expected a file, found a directory");
-  }
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError(name + ": expected a readable file, found one that is not");
-  std::string text(kMaxFileBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) throw InputError(name + ": expected a readable file, found a read error");
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  text.shrink_to_fit();
-  return parse_document(name, std::move(text));
+  return parse_document(path.string(), read_file(path, kMaxFileBytes));
 }
 
 std::string message_at(const Document& document, Position position, const std::string& message) {

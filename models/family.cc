@@ -50,12 +50,22 @@ FamilyDim parse_dim(const Document& document, const Entry& entry, DimType type) 
   return dim;
 }
 
+const DimSection* section_named(std::string_view key) {
+  for (const DimSection& section : kDimSections) {
+    if (section.key == key) return &section;
+  }
+  return nullptr;
+}
+
+// The sections in the order of the file: a default may use the dims before it.
 void parse_dims(const Document& document, Fields& fields, Family& family) {
   Names names;
-  for (const DimSection& section : kDimSections) {
-    const Node* node = fields.find(section.key);
-    if (node == nullptr) continue;
-    const Fields dims(document, *node, std::string(section.key));
+  for (const DimSection& section : kDimSections) fields.find(section.key);  // known keys
+  for (const Entry& root_entry : document.root.entries) {
+    const DimSection* const section = section_named(root_entry.key);
+    if (section == nullptr || root_entry.value.kind == NodeKind::kNull) continue;
+    const Node* const node = &root_entry.value;
+    const Fields dims(document, *node, std::string(section->key));
     for (const Entry& entry : node->entries) {
       if (entry.key == "batch" || entry.key == "tokens" || entry.key == "block") {
         fail_at(document, entry.key_position,
@@ -69,7 +79,7 @@ void parse_dims(const Document& document, Fields& fields, Family& family) {
         fail_at(document, entry.key_position,
                 fmt::format("expected at most {} dims, found more", kMostDims));
       }
-      family.dims.push_back(parse_dim(document, entry, section.type));
+      family.dims.push_back(parse_dim(document, entry, section->type));
     }
   }
 }

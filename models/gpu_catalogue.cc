@@ -95,6 +95,11 @@ DeviceSpec device_of_size(const std::string& text, const GpuDefaults& defaults) 
                     .reserves = {{.what = "driver", .bytes = defaults.driver_gap_bytes},
                                  {.what = "CUDA context", .bytes = defaults.context_bytes},
                                  {.what = "cuBLAS workspace", .bytes = defaults.workspace_bytes}}};
+  const char before_last = text.size() < 2 ? ' ' : text[text.size() - 2];
+  if (before_last == 'G' || before_last == 'g') {
+    device.note = fmt::format("{} is {:.1f} GiB; a card that is sold as 80 GB holds 80GiB", text,
+                              static_cast<double>(device.total_bytes) / double{1 << 30});
+  }
   if (capacity_bytes(device) > 0) return device;
   std::int64_t reserved_bytes = 0;
   for (const MemoryReserve& reserve : device.reserves) reserved_bytes += reserve.bytes;

@@ -6,6 +6,7 @@
 
 #include "graph/error.h"
 #include "graph/graph_builder.h"
+#include "graph/ops/shapes.h"
 #include "models/family_values.h"
 #include "models/optimizer.h"
 
@@ -73,17 +74,8 @@ class Instantiation {
   const Document& document() const { return *request_.family.document; }
 
   void check_requirements() const {
-    for (const FamilyRequirement& requirement : request_.family.requirements) {
-      if (holds(document(), requirement.condition, request_.dims)) continue;
-      std::string values;
-      for (const std::string& name : requirement.condition.expression.names) {
-        const Value* value = find_value(request_.dims, name);
-        if (value != nullptr)
-          values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, spell(*value));
-      }
-      throw InputError(
-          fmt::format("{}: {} ({})", request_.model_name, requirement.otherwise, values));
-    }
+    const auto unmet = unmet_requirement(request_.family, request_.dims);
+    if (unmet) throw InputError(fmt::format("{}: {}", request_.model_name, unmet->text));
   }
 
   // The model's numbers are at fault as often as the family's ops: name both.
@@ -236,8 +228,25 @@ class Instantiation {
     const FamilyOp& last = layer.ops.back();
     add_plain_op(*layer.document, last, op.name, attributes, inside, within);
     const TensorId output = inside.find(last.name);
+    check_layer_output(layer, op, scope, names, output);
     name_output(op, output, names);
     if (op.is_logits) builder_.mark_logits(output);
+  }
+
+  // A layer may spell an op out as it likes, but must make what the op makes.
+  void check_layer_output(const Layer& layer, const FamilyOp& op, const Scope& scope,
+                          const TensorNames& names, TensorId output) const {
+    OpRequest request{
+        .name = op.name,
+        .kind = op.kind,
+        .attributes = evaluate_attributes(document(), op, scope, request_.recipe.precision)};
+    for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
+    const Shape expected = builder_.output_shape(request);
+    const Shape& made = builder_.tensor(output).shape;
+    if (made == expected) return;
+    fail_at(document(), op.position,
+            fmt::format("op '{}': a {} makes {}, but layer '{}' makes {}", op.name, op.kind->name,
+                        shape_text(expected), layer.name, shape_text(made)));
   }
 
   void add_plain_op(const Document& source, const FamilyOp& op, const std::string& name,
@@ -312,6 +321,22 @@ std::string attention_choice(const Family& family, const Recipe& recipe) {
   throw InputError(fmt::format("unknown attention '{}' for family '{}': expected one of {}{}",
                                recipe.attention, family.name, join_names(choices),
                                did_you_mean(recipe.attention, choices)));
+}
+
+std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims) {
+  for (const FamilyRequirement& requirement : family.requirements) {
+    if (holds(*family.document, requirement.condition, dims)) continue;
+    const std::vector<std::string>& names = requirement.condition.expression.names;
+    std::string values;
+    for (const std::string& name : names) {
+      const Value* value = find_value(dims, name);
+      if (value == nullptr) continue;
+      values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, spell(*value));
+    }
+    return UnmetRequirement{.text = fmt::format("{} ({})", requirement.otherwise, values),
+                            .dims = names};
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> family_notes(const Family& family, const Scope& dims) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "graph/graph.h"
 #include "graph/recipe.h"
@@ -19,6 +21,13 @@ struct InstantiateRequest {
   Recipe recipe = {};
   std::string model_name = {};
 };
+
+// The first requirement of the family that these dims do not meet.
+struct UnmetRequirement {
+  std::string text = {};               // what it asks for, and the values that it found
+  std::vector<std::string> dims = {};  // the names in its condition
+};
+std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims);
 
 // The family's notes whose condition holds.
 std::vector<std::string> family_notes(const Family& family, const Scope& dims);

@@ -258,6 +258,10 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   Scope scope;
   for (const auto& [name, value] : model.dims) scope.values[name] = value;
   for (std::string& note : family_notes(family, scope)) model.notes.push_back(std::move(note));
+  if (const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope)) {
+    const std::optional<DimPlace> place = place_of_dims(family, numbers.sources, unmet->dims);
+    if (place) fail_at(*place->document, place->position, unmet->text);
+  }
   const std::map<std::string, Layer> layers = layers_of(family, request);
   model.graph = instantiate({.family = family,
                              .layers = layers,

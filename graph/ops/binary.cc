@@ -8,13 +8,12 @@
 namespace cairn {
 namespace {
 
-// Whether every dim of `small`, aligned at the last, divides that of `large`: equal, 1, or one
-// head's width of all heads'.
+// Whether every dim of `small`, aligned at the last, is that of `large` or 1.
 bool broadcasts_into(const Shape& small, const Shape& large) {
   if (small.size() > large.size()) return false;
   const std::size_t missing = large.size() - small.size();
   for (std::size_t i = 0; i < small.size(); ++i) {
-    if (large[missing + i] % small[i] != 0) return false;
+    if (small[i] != 1 && small[i] != large[missing + i]) return false;
   }
   return true;
 }
@@ -76,6 +75,24 @@ OpDerivation derive_mul(const OpContext& op) {
   return derive_product(op, *op.inputs[0], *op.inputs[1]);
 }
 
+// x by a table of one head's width, the same for every head (cos, sin). The table has no gradient,
+// and is all that is saved.
+OpDerivation derive_mul_table(const OpContext& op) {
+  const Tensor& x = *op.inputs[0];
+  const Tensor& table = *op.inputs[1];
+  if (last_dim(op, x) % last_dim(op, table) != 0 ||
+      !broadcasts_into(with_last_dim(table.shape, 1), x.shape)) {
+    refuse(op,
+           fmt::format("a table {} does not fit {}", shape_text(table.shape), shape_text(x.shape)));
+  }
+  if (table.requires_grad) refuse(op, fmt::format("the table '{}' has a gradient", table.name));
+  OpDerivation result{.outputs = {{.data_type = x.data_type, .shape = x.shape}},
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  if (x.requires_grad) result.saved.inputs = {1};
+  return result;
+}
+
 std::vector<TensorSketch> mul_weight_parameters(const OpContext& op) {
   return {{.suffix = "weight", .shape = {last_dim(op, *op.inputs[0])}}};
 }
@@ -110,6 +127,10 @@ OpKindInfo add_kind() {
 
 OpKindInfo mul_kind() {
   return {.name = "mul", .min_inputs = 2, .max_inputs = 2, .derive = derive_mul};
+}
+
+OpKindInfo mul_table_kind() {
+  return {.name = "mul_table", .min_inputs = 2, .max_inputs = 2, .derive = derive_mul_table};
 }
 
 OpKindInfo mul_weight_kind() {

@@ -31,6 +31,7 @@ OpKindInfo nll_loss_kind();
 // Element by element.
 OpKindInfo add_kind();
 OpKindInfo mul_kind();
+OpKindInfo mul_table_kind();
 OpKindInfo mul_weight_kind();
 OpKindInfo gelu_kind();
 OpKindInfo silu_kind();

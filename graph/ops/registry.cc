@@ -8,7 +8,7 @@ namespace cairn {
 namespace {
 
 const std::vector<OpKindInfo>& all_kinds() {
-  static const std::vector<OpKindInfo> kinds = {
+  static const std::vector<OpKindInfo> kKinds = {
       embedding_kind(),
       linear_kind(),
       layer_norm_kind(),
@@ -27,6 +27,7 @@ const std::vector<OpKindInfo>& all_kinds() {
       nll_loss_kind(),
       add_kind(),
       mul_kind(),
+      mul_table_kind(),
       mul_weight_kind(),
       gelu_kind(),
       silu_kind(),
@@ -44,7 +45,7 @@ const std::vector<OpKindInfo>& all_kinds() {
       cat_kind(),
       custom_kind(),
   };
-  return kinds;
+  return kKinds;
 }
 
 struct AttributeRow {

@@ -114,7 +114,7 @@ TEST_CASE("every kind has a name of its own, and every attribute is found by its
       CHECK(find_attribute(attribute_name(key)) == key);
     }
   }
-  CHECK(op_kind_names().size() == 34);
+  CHECK(op_kind_names().size() == 35);
   CHECK(find_op_kind("linaer") == nullptr);
   CHECK_FALSE(find_attribute("widht").has_value());
 }
@@ -230,6 +230,16 @@ TEST_CASE("add saves nothing and hands its gradient on to operands of its shape 
   CHECK(derived("add", {}, {kX, fp32}) == "fp32 [2, 4, 8] | aliases: y");
   // Three tensors of 128 bytes each way.
   CHECK(costs("add", {}, {kX, same}) == "flops 0 / 0, moved 384 / 384");
+}
+
+TEST_CASE("a product broadcasts dims of 1, and only mul_table one head's width") {
+  const Given wide = {"wide", {2, 4, 16}};
+  CHECK(refusal("mul", {}, {kX, wide}) == "op 'out': [2, 4, 8] and [2, 4, 16] do not fit together");
+  CHECK(refusal("add", {}, {kX, wide}) == "op 'out': [2, 4, 8] and [2, 4, 16] do not fit together");
+  const Given table = {"table", {1, 4, 4}, DataType::kBFloat16, false};
+  CHECK(derived("mul_table", {}, {kX, table}) == "bf16 [2, 4, 8] | saves: table");
+  CHECK(refusal("mul_table", {}, {table, kX}) ==
+        "op 'out': a table [2, 4, 8] does not fit [1, 4, 4]");
 }
 
 TEST_CASE("mul saves an operand where the other has a gradient") {

@@ -54,10 +54,10 @@ const std::vector<test::BadFile> kConfigs = {
      "empty_mapping.json:1:1: expected a plain graph ('cairn_graph'), a model file ('model') "
      "or a Hugging Face config ('model_type'), found none of these keys"},
     {"heads_do_not_divide_hidden.json",
-     "models/families/llama.yaml:11:26: dim 'head_dim': its default: in 'hidden / heads': 64 / "
-     "6 leaves a remainder of 4 ('//' rounds down)"},
+     "heads_do_not_divide_hidden.json:5:26: dim 'head_dim' is hidden / heads: in 'hidden / heads': "
+     "64 / 6 leaves a remainder of 4 ('//' rounds down)"},
     {"heads_do_not_divide_kv_heads.json",
-     "heads_do_not_divide_kv_heads: num_attention_heads must be a multiple of "
+     "heads_do_not_divide_kv_heads.json:7:26: num_attention_heads must be a multiple of "
      "num_key_value_heads (heads = 4, kv_heads = 3)"},
     {"hidden_past_63_bits.json",
      "hidden_past_63_bits: op 'embed': 8192000000000000000 x 2 does not fit in 63 bits"},
@@ -93,7 +93,8 @@ const std::vector<test::BadFile> kConfigs = {
      "text 'yes'"},
     {"too_many_layers.json", "too_many_layers: 'layers' is 99999: more than 250000 ops"},
     {"unknown_activation.json",
-     "unknown_activation: only hidden_act silu is known to this family (activation = 'relu')"},
+     "unknown_activation.json:7:17: only hidden_act silu is known to this family (activation = "
+     "'relu')"},
     {"unknown_model_type.json",
      "unknown_model_type.json:2:17: unknown model_type 'lama'; did you mean 'llama'?; known: "
      "gpt2, llama, megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
@@ -120,9 +121,9 @@ const std::vector<test::BadFile> kModels = {
      "unknown_data_type.yaml:3:8: a model: key 'dtype': expected one of bf16, fp16, fp32 (or "
      "bfloat16, float16, float32), found 'float8'"},
     {"unknown_dim.yaml",
-     "unknown_dim.yaml:3:8: family 'llama' has no dim 'hiden'; it has hidden, layers, heads, "
-     "kv_heads, head_dim, ffn, vocab, max_tokens, window, tied, qkv_bias, mlp_bias, "
-     "attention_dropout, activation; did you mean 'hidden'?"},
+     "unknown_dim.yaml:3:8: family 'llama' has no dim 'hiden'; it has model_type, activation, "
+     "hidden, layers, heads, kv_heads, head_dim, ffn, vocab, max_tokens, window, tied, qkv_bias, "
+     "mlp_bias, attention_dropout; did you mean 'hidden'?"},
     {"unknown_family.yaml",
      "unknown_family.yaml:2:9: unknown family 'lama'; did you mean 'llama'?; known: gpt2, "
      "llama, megatron_gpt"},

@@ -1,6 +1,8 @@
 #include "models/document.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -289,6 +291,14 @@ TEST_CASE("a file over 16 MiB is refused") {
 TEST_CASE("a missing file and a directory are refused by name") {
   CHECK(refusal_of_file("no_such_file.yaml") == ": expected a file, found none");
   CHECK(refusal_of_file("") == ": expected a file, found a directory");
+}
+
+TEST_CASE("a pipe that nobody writes to is refused, not waited for") {
+  const std::filesystem::path pipe =
+      std::filesystem::temp_directory_path() / ("cairn_pipe_" + std::to_string(::getpid()));
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(refusal_of_file(pipe).ends_with(": expected a file, found something that sends no bytes"));
+  std::filesystem::remove(pipe);
 }
 
 TEST_CASE("the caret stays aligned below tabs and wide text") {

@@ -335,6 +335,12 @@ TEST_CASE("a bad file in a user's folder is told by its place") {
             ":2:5: GPU 'mine': missing key 'name'\n  - {id: mine}\n    ^");
 }
 
+TEST_CASE("a decimal size says what it is in GiB, since cards hold binary sizes") {
+  CHECK(find_gpu("80GB", {}).note == "80GB is 74.5 GiB; a card that is sold as 80 GB holds 80GiB");
+  CHECK(find_gpu("80GiB", {}).note.empty());
+  CHECK(find_gpu("rtx4090", {}).note.empty());
+}
+
 TEST_CASE("each bad GPU file is refused with its own message") {
   const std::vector<std::pair<std::string, std::string>> messages = {
       {"not_a_list.yaml", ":2:3: GPU file: key 'gpus': expected a list, found a mapping"},

@@ -65,6 +65,13 @@ TEST_CASE("keys that a config leaves out have the values that Transformers gives
   CHECK(parameter_count(model.graph) == 12800 + 2 * 41088 + 64);
 }
 
+TEST_CASE("a Mistral config without num_key_value_heads has 8, as Transformers' MistralConfig") {
+  const std::string mistral =
+      "{\"model_type\": \"mistral\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+      "\"num_attention_heads\": 16, \"intermediate_size\": 128, \"vocab_size\": 100}";
+  CHECK(dim(loaded(mistral), "kv_heads") == "8");
+}
+
 TEST_CASE("head_dim need not be hidden / heads") {
   const LoadedModel model = loaded(llama("\"head_dim\": 32, \"num_key_value_heads\": 2, "));
   CHECK(dim(model, "head_dim") == "32");
@@ -135,7 +142,7 @@ TEST_CASE("quantised weights are said not to be modelled") {
 }
 
 TEST_CASE("mistral is the llama family, and a sliding window is said not to be modelled") {
-  std::string mistral = llama("\"sliding_window\": 2, ");
+  std::string mistral = llama("\"sliding_window\": 2, \"num_key_value_heads\": 2, ");
   mistral.replace(mistral.find("llama"), 5, "mistral");
   const LoadedModel model = loaded(mistral);
   CHECK(model.family == "llama");

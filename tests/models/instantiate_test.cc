@@ -140,6 +140,20 @@ TEST_CASE("a layer file spells an op out, and its last op has the op's name") {
   CHECK(graph.ops[1].module == "mlp.act");
 }
 
+TEST_CASE("a layer must make what the op it spells out makes") {
+  std::map<std::string, Layer> layers;
+  layers.emplace("g", layer_of("layer: g\nof: gelu\ninputs: [in]\nops:\n"
+                               "  - out: {op: mean, in: in}\n"));
+  CHECK_THROWS_WITH_AS(
+      graph_of("implementations: {gelu: g}\n"
+               "ops:\n"
+               "  - act: {op: gelu, in: x}\n"
+               "  - loss: {op: cross_entropy, in: [act, labels]}\n",
+               layers),
+      doctest::Contains("op 'act': a gelu makes [2, 4, 8], but layer 'g' makes [2, 4, 1]"),
+      InputError);
+}
+
 TEST_CASE("a layer sees the attributes of the op that it spells out") {
   std::map<std::string, Layer> layers;
   layers.emplace("l",
