@@ -164,7 +164,7 @@ Value default_value(const Family& family, const FamilyDim& dim, const Scope& kno
   const Document& document = *family.document;
   const PlacedExpression& placed = *dim.default_value;
   try {
-    const Value value = evaluate(placed.expression, known);
+    Value value = evaluate(placed.expression, known);
     if (is_of_type(value, dim.type)) return value;
     fail_at(document, placed.node->position,
             fmt::format("dim '{}': its default: expected {}, found {}", dim.name,

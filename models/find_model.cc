@@ -23,7 +23,7 @@ bool has_key(const Document& document, std::string_view key) {
 }
 
 std::string name_of_path(const fs::path& path) {
-  const std::string stem = path.stem().string();
+  std::string stem = path.stem().string();
   if (stem != "config") return stem;
   const std::string folder = fs::absolute(path).parent_path().filename().string();
   return folder.empty() ? stem : folder;

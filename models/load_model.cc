@@ -134,9 +134,9 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const ModelRequest& r
   std::vector<std::string> known;
   std::vector<const Node*> type_nodes = {find_key(document.root, "model_type")};
   if (text_config != nullptr) type_nodes.push_back(find_key(*text_config, "model_type"));
-  for (std::size_t i = 0; i < type_nodes.size(); ++i) {
-    if (type_nodes[i] == nullptr) continue;
-    const std::string type = to_text(document, *type_nodes[i], "key 'model_type'");
+  for (const Node* type_node : type_nodes) {
+    if (type_node == nullptr) continue;
+    const std::string type = to_text(document, *type_node, "key 'model_type'");
     known.clear();
     std::optional<Family> family = family_of_model_type(type, request, known);
     if (!family) continue;
@@ -145,7 +145,7 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const ModelRequest& r
     if (text_config != nullptr) {
       numbers.sources.insert(numbers.sources.begin(),
                              {.document = &document, .mapping = text_config});
-      numbers.notes.push_back("only the text part (text_config) is counted");
+      numbers.notes.emplace_back("only the text part (text_config) is counted");
     }
     for (const DimSource& source : numbers.sources) {
       for (const std::string_view key : {"dtype", "torch_dtype"}) {
@@ -156,7 +156,7 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const ModelRequest& r
       }
     }
     if (find_key(document.root, "quantization_config") != nullptr) {
-      numbers.notes.push_back("quantization_config is not modelled: weights are not quantised");
+      numbers.notes.emplace_back("quantization_config is not modelled: weights are not quantised");
     }
     return numbers;
   }

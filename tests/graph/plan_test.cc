@@ -47,7 +47,8 @@ TensorId named(const Graph& graph, const std::string& name) {
   return kNoTensor;
 }
 
-std::string refusal(const Graph& graph, std::vector<Region> regions, std::vector<int> order = {}) {
+std::string refusal(const Graph& graph, std::vector<Region> regions,
+                    const std::vector<int>& order = {}) {
   Plan plan = keep_all_plan(graph);
   if (!order.empty()) {
     plan.order.clear();

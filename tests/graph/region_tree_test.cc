@@ -16,7 +16,7 @@ namespace {
 Graph skip_chain() {
   GraphBuilder builder("chain", DataType::kFloat32);
   TensorId last = builder.add_input_bytes("x", 8, true);
-  const TensorId first_made = static_cast<TensorId>(1);
+  const auto first_made = static_cast<TensorId>(1);
   for (int i = 0; i < 6; ++i) {
     std::vector<TensorId> inputs = {last};
     if (i == 5) inputs.push_back(first_made);

@@ -254,9 +254,9 @@ base: *nowhere
        R"(:3:3: expected a key indented like the keys above it, found '-'
   - attn
   ^)"}};
-  for (const auto& [name, message] : refusals) {
-    CAPTURE(name);
-    CHECK(refusal_of_file(name) == message);
+  for (const auto& refusal : refusals) {
+    CAPTURE(refusal.first);
+    CHECK(refusal_of_file(refusal.first) == refusal.second);
   }
   std::size_t file_count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kBadDocuments)) {

@@ -219,7 +219,7 @@ TEST_CASE("a weight is shared within the block, else with an op outside") {
 }
 
 TEST_CASE("numbers that make no sense are refused before anything is built") {
-  const auto load = [](ModelRequest request) -> std::string {
+  const auto load = [](const ModelRequest& request) -> std::string {
     try {
       load_model(request);
     } catch (const InputError& error) {

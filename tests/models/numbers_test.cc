@@ -126,7 +126,7 @@ TEST_CASE("28 GPT layers keep 3992977408 bytes when nothing is recomputed") {
   };
   // 28 * 142606336
   CHECK(live_bytes(graph, replay, in_main_term) == 3'992'977'408);
-  CHECK(live_bytes(graph, replay, of_layers) == 3'992'977'408 + 28 * 163'856);
+  CHECK(live_bytes(graph, replay, of_layers) == 3'992'977'408 + 28LL * 163'856);
 }
 
 TEST_CASE("every-layer checkpointing keeps the layers' inputs, 234881024 bytes") {

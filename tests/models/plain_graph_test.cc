@@ -1,6 +1,7 @@
 #include "models/plain_graph.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -166,8 +167,8 @@ TEST_CASE("a long chain is read, lowered and replayed without deep recursion or 
     const std::string from = "t" + std::to_string(i);
     const std::string to = "t" + std::to_string(i + 1);
     // Every op but the first overwrites its input.
-    text += "- {name: f" + std::to_string(i) + ", inputs: [" + from + "], outputs: [{name: " + to +
-            ", bytes: 8" + (i == 0 ? "}]}\n" : ", view_of: " + from + "}], in_place: true}\n");
+    text += fmt::format("- {{name: f{}, inputs: [{}], outputs: [{{name: {}, bytes: 8{}\n", i, from,
+                        to, i == 0 ? "}]}" : ", view_of: " + from + "}], in_place: true}");
   }
   const Graph graph = read(text);
   const Plan plan = keep_all_plan(graph);
