@@ -4,7 +4,6 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/biconnected_components.hpp>
 #include <boost/graph/depth_first_search.hpp>
-#include <boost/graph/topological_sort.hpp>
 #include <iterator>
 
 #include "graph/error.h"
@@ -60,23 +59,6 @@ std::vector<std::size_t> find_cycle(std::size_t op_count, const std::vector<DagE
     std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
   }
   return cycle;
-}
-
-std::vector<std::size_t> topological_order(std::size_t op_count,
-                                           const std::vector<DagEdge>& edges) {
-  check_edges(op_count, edges);
-  // Edges point to what an op waits for: Boost then finishes an op behind all of that, and starts
-  // from the ops in the given order.
-  DirectedGraph ops(op_count);
-  for (const DagEdge& edge : edges) add_edge(edge.after, edge.before, ops);
-  std::vector<std::size_t> order;
-  order.reserve(op_count);
-  try {
-    boost::topological_sort(ops, std::back_inserter(order));
-  } catch (const boost::not_a_dag&) {
-    CAIRN_CHECK(false, "the edges make a cycle");
-  }
-  return order;
 }
 
 std::vector<OpId> articulation_ops(const Graph& graph) {

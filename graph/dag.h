@@ -6,8 +6,8 @@
 #include "graph/graph.h"
 #include "graph/ids.h"
 
-// Questions about who comes before whom. The first two take bare edges, because a reader asks them
-// of a file's ops before there is a Graph: an op is its position in the file.
+// Questions about who comes before whom. find_cycle takes bare edges, because a reader asks it of
+// a file's ops before there is a Graph: an op is its position in the file.
 //
 // Nothing here recurses, so that graphs of hundreds of thousands of ops work.
 
@@ -21,10 +21,6 @@ struct DagEdge {
 // The ops of one cycle, each before the next and the last before the first, from the lowest on.
 // Empty when there is none. Edges may repeat; one from an op to itself is a cycle.
 std::vector<std::size_t> find_cycle(std::size_t op_count, const std::vector<DagEdge>& edges);
-
-// The ops in an order in which all edges point forward: the given order, except that an op is
-// preceded by all that it waits for. Aborts on a cycle; find_cycle says which.
-std::vector<std::size_t> topological_order(std::size_t op_count, const std::vector<DagEdge>& edges);
 
 // The articulation points of the gradient path, in execution order: without such an op, the ops
 // with a Backward fall apart, where two are joined when one reads a tensor of the other that

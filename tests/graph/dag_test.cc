@@ -60,28 +60,13 @@ TEST_CASE("one of several cycles is told") {
   CHECK(cycle == Ops{0, 1});
 }
 
-TEST_CASE("an order that is right already is left alone") {
-  CHECK(topological_order(0, {}).empty());
-  CHECK(topological_order(3, {}) == Ops{0, 1, 2});
-  CHECK(topological_order(4, {{0, 3}, {2, 3}, {1, 2}}) == Ops{0, 1, 2, 3});
-}
-
-TEST_CASE("an op is preceded by what it waits for, the rest keeps its order") {
-  // 0 waits for 3, which waits for 2.
-  CHECK(topological_order(5, {{3, 0}, {2, 3}}) == Ops{2, 3, 0, 1, 4});
-}
-
-TEST_CASE("250,000 ops in a line are ordered, and their cycle is found") {
+TEST_CASE("250,000 ops in a line have no cycle, and theirs is found") {
   constexpr std::size_t kOpCount = 250'000;
   std::vector<DagEdge> edges;
   for (std::size_t op = 0; op + 1 < kOpCount; ++op) {
     edges.push_back({.before = op + 1, .after = op});  // the given order is the reverse
   }
   CHECK(find_cycle(kOpCount, edges).empty());
-  const Ops order = topological_order(kOpCount, edges);
-  REQUIRE(order.size() == kOpCount);
-  CHECK(order.front() == kOpCount - 1);
-  CHECK(order.back() == 0);
   edges.push_back({.before = 0, .after = kOpCount - 1});
   const Ops cycle = find_cycle(kOpCount, edges);
   REQUIRE(cycle.size() == kOpCount);
