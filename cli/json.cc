@@ -54,7 +54,7 @@ void add_model(Json& document, const LoadedModel& model) {
     document[dim] = count_or_null(dim_value(model, dim));
   }
   Json dims = Json::object();
-  for (const auto& [name, value] : model.dims) dims[name] = value_json(value);
+  for (const ResolvedDim& dim : model.dims) dims[dim.name] = value_json(dim.value);
   document["dims"] = std::move(dims);
   document["precision"] =
       knows_bytes_only ? Json() : Json(std::string(data_type_name(model.recipe.precision)));

@@ -113,7 +113,7 @@ std::int64_t trainable_parameter_count(const Graph& graph) {
 }  // namespace
 
 std::int64_t dim_value(const LoadedModel& model, std::string_view name) {
-  for (const auto& [dim, value] : model.dims) {
+  for (const auto& [dim, value, origin, origin_text] : model.dims) {
     if (dim == name && value.kind == ValueKind::kInteger) return value.integer;
   }
   return 0;

@@ -13,6 +13,7 @@
 #include "models/fields.h"
 #include "models/find_model.h"
 #include "models/instantiate.h"
+#include "models/link_layers.h"
 #include "models/load_model.h"
 #include "models/plain_graph.h"
 #include "sim/simulator.h"
@@ -121,17 +122,21 @@ void family(std::string_view bytes) {
   }
   try {
     const Family parsed = parse_family(parse_document("fuzz", std::string(bytes)));
-    if (!parsed.implementations.empty()) return;  // they would read layer files
+    check_layers(parsed, {});
     const Document nothing = parse_document("fuzz", "{}");
+    const std::vector<DimSource> sources = {{.document = &nothing, .mapping = &nothing.root}};
     Scope dims;
-    for (auto& [name, value] :
-         resolve_dims(parsed, {{.document = &nothing, .mapping = &nothing.root}}, {})) {
-      dims.values[name] = value;
+    for (ResolvedDim& dim : resolve_dims(parsed, sources, {})) {
+      dims.values[dim.name] = std::move(dim.value);
     }
     dims.values["batch"] = integer_value(2);
     dims.values["tokens"] = integer_value(8);
     family_notes(parsed, dims);
-    follow(instantiate({.family = parsed, .layers = {}, .dims = dims, .model_name = "fuzz"}));
+    follow(instantiate({.family = parsed,
+                        .layers = {},
+                        .dims = dims,
+                        .per_layer = resolve_per_layer(parsed, sources),
+                        .model_name = "fuzz"}));
   } catch (const InputError&) {
   }
 }

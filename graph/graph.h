@@ -79,6 +79,18 @@ struct OpAttributes {
   bool causal = false;        // attention
   double probability = 0.0;   // dropout, attention: of dropping an element
   std::optional<DataType> data_type = {};  // cast, softmax: type of the output
+  std::vector<std::int64_t> widths = {};   // split: of its parts, where they are not equal
+  std::int64_t kernel = 0;                 // conv2d, pools: side of the square, in pixels
+  std::int64_t stride = 0;                 // 0: the kind's default
+  std::int64_t padding = 0;                // pixels added on each side
+  std::int64_t groups = 0;                 // conv2d: of channels; 0: one
+  std::int64_t axis = 0;                   // which dim, from 0 or from the end below 0
+  std::int64_t window = 0;                 // attention: of keys a query sees; 0: all
+  bool in_place = false;                   // relu, add: over the first input's storage
+  std::int64_t experts = 0;                // how many there are
+  std::int64_t experts_per_token = 0;      // how many each token takes
+  double imbalance = 1.0;  // rows of the worst rank over the mean of an expert-parallel group
+  double capacity = 0.0;   // most rows of an expert over the mean; 0: dropless
 };
 
 struct Op {

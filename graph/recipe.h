@@ -15,6 +15,10 @@ struct Recipe {
   std::string optimizer = "adamw";
   // An implementation the family names (eager, sdpa, flash); "" is the family's default.
   std::string attention = {};
+  // Rows of the worst rank's experts over the mean, of an expert-parallel group; 1: balanced.
+  double expert_imbalance = 1.0;
+  // An expert's most rows over the mean (GShard, Switch); 0: dropless, every token is served.
+  double expert_capacity = 0.0;
 };
 
 }  // namespace cairn

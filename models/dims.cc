@@ -5,73 +5,40 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
-#include <unordered_map>
 
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "models/config_index.h"
 #include "models/fields.h"
 
 namespace cairn {
 namespace {
 
-struct FoundValue {
-  const DimSource* source = nullptr;
-  const Entry* entry = nullptr;
-};
-
-// The entries of the sources by key, but for nulls.
-class SourceIndex {
- public:
-  explicit SourceIndex(const std::vector<DimSource>& sources) : sources_(sources) {
-    for (const DimSource& source : sources) {
-      auto& entries = entries_.emplace_back();
-      for (const Entry& entry : source.mapping->entries) {
-        if (entry.value.kind != NodeKind::kNull) entries.emplace(entry.key, &entry);
-      }
-    }
-  }
-
-  // The first of the dim's keys that some source has.
-  FoundValue find(const FamilyDim& dim) const {
-    const std::vector<std::string> own_name = {dim.name};
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      for (const std::string& key : sources_[i].by_dim_name ? own_name : dim.config_keys) {
-        const auto found = entries_[i].find(key);
-        if (found != entries_[i].end()) return {&sources_[i], found->second};
-      }
-    }
-    return {};
-  }
-
- private:
-  const std::vector<DimSource>& sources_;
-  std::vector<std::unordered_map<std::string_view, const Entry*>> entries_ = {};
-};
-
-Value read_value(const FamilyDim& dim, const DimSource& source, const Entry& entry) {
-  const Document& document = *source.document;
-  const std::string what = fmt::format("key '{}'", entry.key);
+Value read_value(const FamilyDim& dim, const FoundValue& found) {
+  const Document& document = *found.source->document;
+  const std::string what = fmt::format("key '{}'", found.key);
+  const Node& node = *found.node;
   switch (dim.type) {
     case DimType::kSize: {
-      const std::int64_t size = to_integer(document, entry.value, what);
+      const std::int64_t size = to_integer(document, node, what);
       if (size < 1) {
-        fail_at(document, entry.value.position,
+        fail_at(document, node.position,
                 fmt::format("{}: expected a positive integer, found {}", what, size));
       }
       return integer_value(size);
     }
     case DimType::kFlag:
-      return integer_value(to_boolean(document, entry.value, what) ? 1 : 0);
+      return integer_value(to_boolean(document, node, what) ? 1 : 0);
     case DimType::kRate: {
-      const double rate = to_number(document, entry.value, what);
+      const double rate = to_number(document, node, what);
       if (rate < 0.0 || rate >= 1.0) {
-        fail_at(document, entry.value.position,
+        fail_at(document, node.position,
                 fmt::format("{}: expected a rate in [0, 1), found {}", what, rate));
       }
       return number_value(rate);
     }
     case DimType::kText:
-      return text_value(to_text(document, entry.value, what));
+      return text_value(to_text(document, node, what));
   }
   CAIRN_CHECK(false, "unknown dim type");
 }
@@ -161,8 +128,8 @@ std::string_view type_text(DimType type) {
 // gave some, else of the family.
 Value default_value(const Family& family, const FamilyDim& dim, const Scope& known,
                     const std::vector<DimSource>& sources) {
-  const Document& document = *family.document;
   const PlacedExpression& placed = *dim.default_value;
+  const Document& document = *placed.document;
   try {
     Value value = evaluate(placed.expression, known);
     if (is_of_type(value, dim.type)) return value;
@@ -180,27 +147,10 @@ Value default_value(const Family& family, const FamilyDim& dim, const Scope& kno
   }
 }
 
-[[noreturn]] void fail_missing(const Family& family, const FamilyDim& dim,
-                               const std::vector<DimSource>& sources) {
-  const DimSource& first = sources.front();
-  const std::string& key = first.by_dim_name ? dim.name : dim.config_keys.front();
-  std::vector<std::string> present;
-  for (const Entry& entry : first.mapping->entries) {
-    if (entry.key == key) {
-      fail_at(*first.document, entry.key_position,
-              fmt::format("key '{}': expected a value, found nothing", key));
-    }
-    present.push_back(entry.key);
-  }
-  const std::string found = nearest_name(key, present);
-  fail_at(*first.document, first.mapping->position,
-          fmt::format("missing key '{}', which family '{}' needs{}", key, family.name,
-                      found.empty() ? "" : ", found " + in_quotes(found)));
-}
-
 void refuse_unknown_dims(const Family& family, const DimSource& source) {
   std::vector<std::string> names;
   for (const FamilyDim& dim : family.dims) names.push_back(dim.name);
+  for (const PerLayerDim& dim : family.per_layer) names.push_back(dim.name);
   for (const Entry& entry : source.mapping->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
     fail_at(*source.document, entry.key_position,
@@ -213,47 +163,52 @@ void refuse_unknown_dims(const Family& family, const DimSource& source) {
 
 std::optional<DimPlace> place_of_dims(const Family& family, const std::vector<DimSource>& sources,
                                       const std::vector<std::string>& names) {
-  const SourceIndex index(sources);
+  const ConfigIndex index(sources);
   std::optional<DimPlace> place;
   for (const std::string& name : names) {
     for (const FamilyDim& dim : family.dims) {
       if (dim.name != name) continue;
-      const FoundValue found = index.find(dim);
-      if (found.entry == nullptr) continue;
-      place = {.document = found.source->document, .position = found.entry->value.position};
+      const FoundValue found = index.find(dim.name, dim.config_keys);
+      if (found.node == nullptr) continue;
+      place = {.document = found.source->document, .position = found.node->position};
     }
   }
   return place;
 }
 
-std::vector<std::pair<std::string, Value>> resolve_dims(const Family& family,
-                                                        const std::vector<DimSource>& sources,
-                                                        const std::vector<DimOverride>& overrides) {
+std::vector<ResolvedDim> resolve_dims(const Family& family, const std::vector<DimSource>& sources,
+                                      const std::vector<DimOverride>& overrides) {
   check_override_names(family, overrides);
   for (const DimSource& source : sources) {
     if (source.by_dim_name) refuse_unknown_dims(family, source);
   }
-  std::vector<std::pair<std::string, Value>> values;
-  const SourceIndex index(sources);
+  std::vector<ResolvedDim> dims;
+  const ConfigIndex index(sources);
   Scope known;
   for (const FamilyDim& dim : family.dims) {
-    Value value;
+    ResolvedDim resolved{.name = dim.name};
     const auto given = std::find_if(overrides.begin(), overrides.end(),
                                     [&](const DimOverride& o) { return o.name == dim.name; });
-    const FoundValue found = index.find(dim);
+    const FoundValue found = index.find(dim.name, dim.config_keys);
     if (given != overrides.end()) {
-      value = parse_override(dim, *given);
-    } else if (found.entry != nullptr) {
-      value = read_value(dim, *found.source, *found.entry);
+      resolved.value = parse_override(dim, *given);
+      resolved.origin = DimOrigin::kOption;
+      resolved.origin_text = given->option;
+    } else if (found.node != nullptr) {
+      resolved.value = read_value(dim, found);
+      resolved.origin = DimOrigin::kFile;
+      resolved.origin_text = found.key;
     } else if (dim.default_value) {
-      value = default_value(family, dim, known, sources);
+      resolved.value = default_value(family, dim, known, sources);
+      resolved.origin = DimOrigin::kDefault;
+      resolved.origin_text = dim.default_value->expression.text;
     } else {
-      fail_missing(family, dim, sources);
+      index.fail_missing(dim.name, dim.config_keys, family.name);
     }
-    known.values[dim.name] = value;
-    values.emplace_back(dim.name, std::move(value));
+    known.values[dim.name] = resolved.value;
+    dims.push_back(std::move(resolved));
   }
-  return values;
+  return dims;
 }
 
 }  // namespace cairn

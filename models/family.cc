@@ -3,175 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "graph/error.h"
 #include "models/family_ops.h"
+#include "models/family_sections.h"
 #include "models/fields.h"
 
 namespace cairn {
 namespace {
-
-struct DimSection {
-  std::string_view key = {};
-  DimType type = DimType::kSize;
-};
-
-constexpr std::size_t kMostDims = 1000;
-constexpr std::size_t kMostConfigKeys = 16;
-
-constexpr std::array<DimSection, 4> kDimSections = {{{"dims", DimType::kSize},
-                                                     {"flags", DimType::kFlag},
-                                                     {"rates", DimType::kRate},
-                                                     {"texts", DimType::kText}}};
-
-// "hidden: hidden_size" (a key that must be there), or "[key, other_key, default expression]".
-FamilyDim parse_dim(const Document& document, const Entry& entry, DimType type) {
-  FamilyDim dim{.name = entry.key, .type = type};
-  const std::string what = fmt::format("dim '{}'", entry.key);
-  if (entry.value.kind != NodeKind::kSequence) {
-    dim.config_keys = {to_text(document, entry.value, what)};
-    return dim;
-  }
-  const std::vector<Node>& items = entry.value.items;
-  if (items.size() < 2) {
-    fail_at(document, entry.value.position,
-            what + ": expected [config key, ..., default], found fewer than two items");
-  }
-  if (items.size() > kMostConfigKeys) {
-    fail_at(document, entry.value.position,
-            fmt::format("{}: expected at most {} items, found {}", what, kMostConfigKeys,
-                        items.size()));
-  }
-  for (std::size_t i = 0; i + 1 < items.size(); ++i) {
-    dim.config_keys.push_back(to_text(document, items[i], what));
-  }
-  dim.default_value = parse_placed_expression(document, items.back(), what);
-  return dim;
-}
-
-const DimSection* section_named(std::string_view key) {
-  for (const DimSection& section : kDimSections) {
-    if (section.key == key) return &section;
-  }
-  return nullptr;
-}
-
-// The sections in the order of the file: a default may use the dims before it.
-void parse_dims(const Document& document, Fields& fields, Family& family) {
-  Names names;
-  for (const DimSection& section : kDimSections) fields.find(section.key);  // known keys
-  for (const Entry& root_entry : document.root.entries) {
-    const DimSection* const section = section_named(root_entry.key);
-    if (section == nullptr || root_entry.value.kind == NodeKind::kNull) continue;
-    const Node* const node = &root_entry.value;
-    const Fields dims(document, *node, std::string(section->key));
-    for (const Entry& entry : node->entries) {
-      if (entry.key == "batch" || entry.key == "tokens" || entry.key == "block") {
-        fail_at(document, entry.key_position,
-                fmt::format("dim '{}': the name is taken: every family has it", entry.key));
-      }
-      if (!names.insert(entry.key).second) {
-        fail_at(document, entry.key_position,
-                fmt::format("dim '{}': the name is used twice", entry.key));
-      }
-      if (family.dims.size() == kMostDims) {
-        fail_at(document, entry.key_position,
-                fmt::format("expected at most {} dims, found more", kMostDims));
-      }
-      family.dims.push_back(parse_dim(document, entry, section->type));
-    }
-  }
-}
-
-void parse_requirements(const Document& document, Fields& fields, Family& family) {
-  const Node* node = fields.find("require");
-  if (node == nullptr) return;
-  for (const Node& item : to_list(document, *node, fields.what_of("require"))) {
-    Fields requirement(document, item, "a requirement");
-    family.requirements.push_back(
-        {.condition = parse_placed_expression(document, requirement.require("that"),
-                                              requirement.what_of("that")),
-         .otherwise = requirement.text("else")});
-    requirement.refuse_unknown();
-  }
-}
-
-void parse_notes(const Document& document, Fields& fields, Family& family) {
-  const Node* node = fields.find("notes");
-  if (node == nullptr) return;
-  for (const Node& item : to_list(document, *node, fields.what_of("notes"))) {
-    Fields note(document, item, "a note");
-    family.notes.push_back(
-        {.condition = parse_placed_expression(document, note.require("when"), note.what_of("when")),
-         .text = note.text("say")});
-    note.refuse_unknown();
-  }
-}
-
-void parse_inputs(const Document& document, Fields& fields, Family& family) {
-  const Node& node = fields.require("inputs");
-  const Fields inputs(document, node, "inputs");
-  for (const Entry& entry : node.entries) {
-    Fields input(document, entry.value, fmt::format("input '{}'", entry.key));
-    FamilyInput parsed{
-        .name = entry.key, .position = entry.key_position, .data_type = input.text("dtype")};
-    check_length(document, entry.key_position, fmt::format("input {}", in_quotes(entry.key)),
-                 entry.key);
-    if (parsed.data_type != "activation" && !find_data_type(parsed.data_type)) {
-      std::vector<std::string> known = data_type_names();
-      known.emplace_back("activation");
-      input.fail_at_key("dtype",
-                        fmt::format("expected one of {}, found '{}'{}", join_names(known),
-                                    parsed.data_type, did_you_mean(parsed.data_type, known)));
-    }
-    for (const Node& extent : input.list("shape")) {
-      parsed.shape.push_back(parse_placed_expression(document, extent, input.what_of("shape")));
-    }
-    if (parsed.shape.empty()) input.fail_at_key("shape", "expected at least one dim, found none");
-    input.refuse_unknown();
-    family.inputs.push_back(std::move(parsed));
-  }
-}
-
-// "rms_norm: rms_norm_hf", or "attention: {default: sdpa, flash: kernel, sdpa: a_layer_file}".
-void parse_implementations(const Document& document, Fields& fields, Family& family) {
-  const Node* node = fields.find("implementations");
-  if (node == nullptr) return;
-  const Fields implementations(document, *node, "implementations");
-  for (const Entry& entry : node->entries) {
-    const std::string what = fmt::format("implementation of '{}'", entry.key);
-    if (find_op_kind(entry.key) == nullptr) {
-      fail_at(document, entry.key_position,
-              fmt::format("{}: unknown op kind{}", what, did_you_mean(entry.key, op_kind_names())));
-    }
-    Implementation& implementation = family.implementations[entry.key];
-    if (entry.value.kind != NodeKind::kMapping) {
-      const std::string layer = to_text(document, entry.value, what);
-      implementation = {.default_choice = layer,
-                        .layer_of_choice = {{layer, layer == "kernel" ? "" : layer}},
-                        .position = entry.value.position};
-      continue;
-    }
-    implementation.position = entry.value.position;
-    for (const Entry& choice : entry.value.entries) {
-      const std::string value = to_text(document, choice.value, what);
-      if (choice.key == "default") {
-        implementation.default_choice = value;
-      } else {
-        implementation.layer_of_choice[choice.key] = value == "kernel" ? "" : value;
-      }
-    }
-    if (implementation.default_choice.empty()) {
-      fail_at(document, entry.value.position, what + ": missing key 'default'");
-    }
-    if (!implementation.layer_of_choice.contains(implementation.default_choice)) {
-      fail_at(document, entry.value.position,
-              fmt::format("{}: its default '{}' is not among its choices", what,
-                          implementation.default_choice));
-    }
-  }
-}
 
 FamilyItem parse_block(const Document& document, const Node& item) {
   Fields fields(document, item, "a repeated block");
@@ -279,9 +118,30 @@ void parse_items(const Document& document, Fields& fields, Family& family) {
   }
 }
 
+void include_sections(std::vector<Document> sections, Family& family) {
+  for (Document& section : sections) {
+    family.included.push_back(std::make_shared<const Document>(std::move(section)));
+    const Document& document = *family.included.back();
+    Fields fields(document, document.root, "sections");
+    fields.text("sections");
+    parse_sections(document, fields, family);
+    fields.refuse_unknown();
+  }
+}
+
+Samples parse_samples(Fields& fields) {
+  const std::string samples = fields.optional_text("samples").value_or("tokens");
+  if (samples == "images") return Samples::kImages;
+  if (samples != "tokens") {
+    fields.fail_at_key("samples",
+                       fmt::format("expected tokens or images, found {}", in_quotes(samples)));
+  }
+  return Samples::kTokens;
+}
+
 }  // namespace
 
-Family parse_family(Document document) {
+Family parse_family(Document document, std::vector<Document> sections) {
   Family family;
   family.document = std::make_shared<const Document>(std::move(document));
   const Document& source = *family.document;
@@ -289,66 +149,24 @@ Family parse_family(Document document) {
   family.name = fields.text("family");
   family.title = fields.optional_text("title").value_or(family.name);
   family.model_types = fields.optional_names("model_types");
-  parse_dims(source, fields, family);
-  parse_requirements(source, fields, family);
-  parse_notes(source, fields, family);
-  family.token_limit_dim = fields.optional_text("token_limit").value_or("");
-  const bool limit_known =
-      family.token_limit_dim.empty() ||
-      std::any_of(family.dims.begin(), family.dims.end(), [&](const FamilyDim& dim) {
-        return dim.name == family.token_limit_dim && dim.type == DimType::kSize;
-      });
-  if (!limit_known) {
-    std::vector<std::string> sizes;
-    for (const FamilyDim& dim : family.dims) {
-      if (dim.type == DimType::kSize) sizes.push_back(dim.name);
-    }
-    fields.fail_at_key("token_limit", fmt::format("there is no dim {} among the sizes{}",
-                                                  in_quotes(family.token_limit_dim),
-                                                  did_you_mean(family.token_limit_dim, sizes)));
-  }
-  parse_inputs(source, fields, family);
-  parse_implementations(source, fields, family);
+  family.samples = parse_samples(fields);
+  fields.optional_names("include");
+  include_sections(std::move(sections), family);
+  parse_sections(source, fields, family);
+  if (family.inputs.empty()) fields.require("inputs");
   parse_items(source, fields, family);
   fields.refuse_unknown();
   return family;
 }
 
-Layer parse_layer(Document document) {
-  Layer layer;
-  layer.document = std::make_shared<const Document>(std::move(document));
-  const Document& source = *layer.document;
-  Fields fields(source, source.root, "a layer");
-  layer.name = fields.text("layer");
-  layer.of_kind = fields.text("of");
-  if (find_op_kind(layer.of_kind) == nullptr) {
-    fields.fail_at_key("of", fmt::format("unknown op kind '{}'{}", layer.of_kind,
-                                         did_you_mean(layer.of_kind, op_kind_names())));
-  }
-  layer.inputs = fields.names("inputs");
-  Names known(layer.inputs.begin(), layer.inputs.end());
-  for (const Node& op : fields.list("ops")) {
-    if (layer.ops.size() == kMostFamilyOps) {
-      fail_at(source, op.position,
-              fmt::format("expected at most {} ops in a layer, found more", kMostFamilyOps));
-    }
-    layer.ops.push_back(parse_family_op(source, op));
-  }
-  if (layer.ops.empty()) fields.fail_at_key("ops", "expected ops, found none");
-  if (!layer.ops.back().output_names.empty()) {
-    fail_at(source, layer.ops.back().position,
-            fmt::format("op '{}': the last op makes the layer's output: expected one, without "
-                        "'out'",
-                        layer.ops.back().name));
-  }
-  check_op_names(source, layer.ops, known);
-  fields.refuse_unknown();
-  return layer;
-}
-
 std::vector<std::string> family_model_types(const Document& document) {
   Fields fields(document, document.root, "a family");
   return fields.optional_names("model_types");
+}
+
+std::vector<std::string> family_includes(const Document& document) {
+  Fields fields(document, document.root, "a family");
+  return fields.optional_names("include");
 }
 
 }  // namespace cairn

@@ -12,14 +12,16 @@
 #include "models/expression.h"
 
 // A family file, parsed: a symbolic model with named dims. docs/formats.md describes the format.
-// A layer file (models/layers/) spells out one op kind in smaller ops, the way one library runs it.
+// A layer file (models/layers/) spells out one op in smaller ops: an op kind, the way one library
+// runs it, or a composite that families and other layers use like a kind.
 
 namespace cairn {
 
 // An expression and where it stands, for errors that turn up when it is evaluated.
 struct PlacedExpression {
   Expression expression = {};
-  const Node* node = nullptr;  // in the Document it was read from
+  const Document* document = nullptr;  // it was read from
+  const Node* node = nullptr;          // in that document
 };
 
 enum class DimType { kSize, kFlag, kRate, kText };
@@ -30,6 +32,15 @@ struct FamilyDim {
   DimType type = DimType::kSize;
   std::vector<std::string> config_keys = {};
   std::optional<PlacedExpression> default_value = {};  // without one, the key must be there
+};
+
+// A dim with a value for each block of a repeat.
+struct PerLayerDim {
+  std::string name = {};
+  std::vector<std::string> config_keys = {};  // of a list
+  bool is_membership = false;             // the list holds numbers of blocks; the value is a flag
+  std::vector<std::string> allowed = {};  // texts; empty: any value
+  std::optional<PlacedExpression> default_value = {};  // may use `block`
 };
 
 // A condition on dims that must hold, and what to say where it does not.
@@ -46,6 +57,7 @@ struct FamilyNote {
 
 struct FamilyInput {
   std::string name = {};
+  const Document* document = nullptr;
   Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
@@ -59,11 +71,16 @@ struct SharedWeight {
 
 struct FamilyOp {
   std::string name = {};
+  const Document* document = nullptr;
   Position position = {};
-  const OpKindInfo* kind = nullptr;
+  const OpKindInfo* kind = nullptr;  // null: a composite layer
+  std::string layer_name = {};       // of a composite layer
+  Position kind_position = {};
   std::vector<std::string> inputs = {};
   std::vector<std::string> output_names = {};  // of an op with several outputs
   std::vector<std::pair<AttributeKey, PlacedExpression>> attributes = {};
+  std::vector<PlacedExpression> widths = {};  // AttributeKey::kWidths
+  std::vector<std::pair<std::string, PlacedExpression>> layer_attributes = {};  // of a composite
   std::string data_type = {};                      // "", a type's name, or "activation"
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
@@ -87,36 +104,51 @@ struct FamilyItem {
 struct Implementation {
   std::string default_choice = {};
   std::map<std::string, std::string> layer_of_choice = {};  // "" is the kind's own kernel
+  const Document* document = nullptr;
   Position position = {};
 };
+
+enum class Samples { kTokens, kImages };
 
 struct Family {
   std::string name = {};
   std::string title = {};
   std::vector<std::string> model_types = {};
+  Samples samples = Samples::kTokens;  // of images: there are no tokens
   std::vector<FamilyDim> dims = {};
+  std::vector<PerLayerDim> per_layer = {};
   std::vector<FamilyRequirement> requirements = {};
   std::vector<FamilyNote> notes = {};
   std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind
   std::vector<FamilyItem> items = {};
-  std::shared_ptr<const Document> document = {};  // what every Node above points into
+  std::shared_ptr<const Document> document = {};
+  std::vector<std::shared_ptr<const Document>> included = {};  // section files
+};
+
+struct LayerAttribute {
+  std::string name = {};
+  std::optional<PlacedExpression> default_value = {};  // may use the attributes before it
 };
 
 struct Layer {
   std::string name = {};
-  std::string of_kind = {};
+  std::string of_kind = {};  // "": a composite
   std::vector<std::string> inputs = {};
+  std::vector<LayerAttribute> attributes = {};  // of a composite; else those of its kind
+  std::vector<std::string> outputs = {};        // names its ops make
   std::vector<FamilyOp> ops = {};
   std::shared_ptr<const Document> document = {};
 };
 
-// Throw InputError with the position in the file.
-Family parse_family(Document document);
+// Throw InputError with the position in the file. `sections` are the files that the family
+// includes, in its order.
+Family parse_family(Document document, std::vector<Document> sections = {});
 Layer parse_layer(Document document);
 
-// The `model_types` of a family file without reading the rest of it strictly.
+// Two keys of a family file, without reading the rest of it strictly.
 std::vector<std::string> family_model_types(const Document& document);
+std::vector<std::string> family_includes(const Document& document);
 
 }  // namespace cairn

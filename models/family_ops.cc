@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "graph/data_type.h"
 #include "graph/error.h"
@@ -10,19 +12,32 @@
 namespace cairn {
 namespace {
 
-const OpKindInfo* kind_named(const Document& document, Fields& fields) {
+constexpr std::array<std::string_view, 7> kOpKeys = {"op",     "in",     "out",   "if",
+                                                     "weight", "logits", "module"};
+
+// A kind, or what must be the name of a composite layer: whether there is one is not known yet.
+void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
   const Node& node = fields.require("op");
   const std::string name = to_text(document, node, fields.what_of("op"));
-  const OpKindInfo* kind = find_op_kind(name);
-  if (kind != nullptr && kind->derive != nullptr) return kind;
-  if (kind != nullptr) {
+  op.kind_position = node.position;
+  op.kind = find_op_kind(name);
+  if (op.kind == nullptr) {
+    op.layer_name = name;
+  } else if (op.kind->derive == nullptr) {
     fail_at(document, node.position,
             fmt::format("{}: a {} op states its bytes, which only a plain graph can",
                         fields.what_of("op"), name));
   }
-  fail_at(document, node.position,
-          fmt::format("{}: unknown op kind {}{}", fields.what_of("op"), in_quotes(name),
-                      did_you_mean(name, op_kind_names())));
+}
+
+void check_input_count(const Fields& fields, const FamilyOp& op) {
+  const OpKindInfo& kind = *op.kind;
+  if (op.inputs.size() >= kind.min_inputs && op.inputs.size() <= kind.max_inputs) return;
+  const std::string expected = kind.min_inputs == kind.max_inputs
+                                   ? fmt::format("{}", kind.min_inputs)
+                                   : fmt::format("{} to {}", kind.min_inputs, kind.max_inputs);
+  fields.fail_at_key("in", fmt::format("a {} takes {} input{}, found {}", kind.name, expected,
+                                       kind.max_inputs == 1 ? "" : "s", op.inputs.size()));
 }
 
 SharedWeight parse_shared_weight(const Document& document, const Node& node,
@@ -37,32 +52,42 @@ SharedWeight parse_shared_weight(const Document& document, const Node& node,
   return shared;
 }
 
+void parse_data_type(const Document& document, const Node& node, const std::string& what,
+                     FamilyOp& op) {
+  op.data_type = to_text(document, node, what);
+  if (op.data_type == "activation" || find_data_type(op.data_type)) return;
+  std::vector<std::string> known = data_type_names();
+  known.emplace_back("activation");
+  fail_at(document, node.position,
+          fmt::format("{}: expected one of {}, found '{}'", what, join_names(known), op.data_type));
+}
+
 void parse_attributes(const Document& document, Fields& fields, FamilyOp& op) {
   for (const AttributeKey key : op.kind->attributes) {
     const std::string_view name = attribute_name(key);
     const Node* node = fields.find(name);
     if (node == nullptr) continue;
-    if (key != AttributeKey::kDataType) {
-      op.attributes.emplace_back(key,
-                                 parse_placed_expression(document, *node, fields.what_of(name)));
-      continue;
-    }
-    op.data_type = to_text(document, *node, fields.what_of(name));
-    if (op.data_type != "activation" && !find_data_type(op.data_type)) {
-      std::vector<std::string> known = data_type_names();
-      known.emplace_back("activation");
-      fail_at(document, node->position,
-              fmt::format("{}: expected one of {}, found '{}'", fields.what_of(name),
-                          join_names(known), op.data_type));
+    const std::string what = fields.what_of(name);
+    if (key == AttributeKey::kDataType) {
+      parse_data_type(document, *node, what, op);
+    } else if (key == AttributeKey::kWidths) {
+      for (const Node& width : to_list(document, *node, what)) {
+        op.widths.push_back(parse_placed_expression(document, width, what));
+      }
+    } else {
+      op.attributes.emplace_back(key, parse_placed_expression(document, *node, what));
     }
   }
-  for (const AttributeKey key : op.kind->required) {
-    const bool given =
-        key == AttributeKey::kDataType
-            ? !op.data_type.empty()
-            : std::any_of(op.attributes.begin(), op.attributes.end(),
-                          [&](const auto& attribute) { return attribute.first == key; });
-    if (!given) fields.require(attribute_name(key));
+  for (const AttributeKey key : op.kind->required) fields.require(attribute_name(key));
+}
+
+// What is no key of every op is an attribute of the composite.
+void parse_layer_attributes(const Document& document, const Node& node, Fields& fields,
+                            FamilyOp& op) {
+  for (const Entry& entry : node.entries) {
+    if (is_op_key(entry.key) || fields.find(entry.key) == nullptr) continue;
+    op.layer_attributes.emplace_back(
+        entry.key, parse_placed_expression(document, entry.value, fields.what_of(entry.key)));
   }
 }
 
@@ -79,6 +104,10 @@ void check_name(const Document& document, Position position, const std::string& 
 
 }  // namespace
 
+bool is_op_key(std::string_view key) {
+  return std::find(kOpKeys.begin(), kOpKeys.end(), key) != kOpKeys.end();
+}
+
 PlacedExpression parse_placed_expression(const Document& document, const Node& node,
                                          const std::string& what) {
   const std::string text = to_text(document, node, what);
@@ -90,9 +119,10 @@ PlacedExpression parse_placed_expression(const Document& document, const Node& n
   try {
     if (node.quoted) {
       // A quoted scalar is a text: quote it for the expression reader.
-      return {.expression = parse_expression("'" + text + "'"), .node = &node};
+      return {
+          .expression = parse_expression("'" + text + "'"), .document = &document, .node = &node};
     }
-    return {.expression = parse_expression(text), .node = &node};
+    return {.expression = parse_expression(text), .document = &document, .node = &node};
   } catch (const ExpressionError& error) {
     fail_at(document, position_within(document, node, error.offset()),
             fmt::format("{}: {}", what, error.what()));
@@ -106,19 +136,13 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
                         describe(item)));
   }
   const Entry& entry = item.entries[0];
-  FamilyOp op{.name = entry.key, .position = entry.key_position};
+  FamilyOp op{.name = entry.key, .document = &document, .position = entry.key_position};
   check_name(document, entry.key_position, op.name);
   Fields fields(document, entry.value, fmt::format("op '{}'", op.name));
-  op.kind = kind_named(document, fields);
+  parse_kind(document, fields, op);
   op.inputs = fields.names("in");
-  if (op.inputs.size() < op.kind->min_inputs || op.inputs.size() > op.kind->max_inputs) {
-    fields.fail_at_key(
-        "in", fmt::format("a {} takes {} input{}, found {}", op.kind->name,
-                          op.kind->min_inputs == op.kind->max_inputs
-                              ? fmt::format("{}", op.kind->min_inputs)
-                              : fmt::format("{} to {}", op.kind->min_inputs, op.kind->max_inputs),
-                          op.kind->max_inputs == 1 ? "" : "s", op.inputs.size()));
-  }
+  if (op.kind != nullptr) check_input_count(fields, op);
+  if (op.inputs.empty()) fields.fail_at_key("in", "expected at least one input, found none");
   op.output_names = fields.optional_names("out");
   for (const std::string& name : op.output_names) {
     check_length(document, op.position, fields.what_of("out"), name);
@@ -133,12 +157,17 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
     }
   }
   if (const Node* weight = fields.find("weight")) {
-    if (op.kind->parameters == nullptr) {
-      fields.fail_at_key("weight", fmt::format("a {} has no weight", op.kind->name));
+    if (op.kind == nullptr || op.kind->parameters == nullptr) {
+      fields.fail_at_key("weight", fmt::format("a {} has no weight",
+                                               op.kind == nullptr ? op.layer_name : op.kind->name));
     }
     op.shared_weight = parse_shared_weight(document, *weight, fields.what_of("weight"));
   }
-  parse_attributes(document, fields, op);
+  if (op.kind != nullptr) {
+    parse_attributes(document, fields, op);
+  } else {
+    parse_layer_attributes(document, entry.value, fields, op);
+  }
   fields.refuse_unknown();
   return op;
 }

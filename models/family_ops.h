@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace cairn {
 
 PlacedExpression parse_placed_expression(const Document& document, const Node& node,
                                          const std::string& what);
+
+// Whether every op may have that key: op, in, out, if, weight, logits, module.
+bool is_op_key(std::string_view key);
 
 // An op from "- name: {op: kind, in: ..., ...}".
 FamilyOp parse_family_op(const Document& document, const Node& item);

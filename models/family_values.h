@@ -8,20 +8,18 @@
 #include "models/family.h"
 
 // The values of a family's expressions, once its dims have numbers. Errors of an expression are
-// InputErrors at its place in `document`, the file it was read from.
+// InputErrors at its place in the file it was read from.
 
 namespace cairn {
 
-Value evaluated(const Document& document, const PlacedExpression& expression, const Scope& scope);
-bool holds(const Document& document, const PlacedExpression& expression, const Scope& scope);
-std::int64_t integer(const Document& document, const PlacedExpression& expression,
-                     const Scope& scope);
+Value evaluated(const PlacedExpression& expression, const Scope& scope);
+bool holds(const PlacedExpression& expression, const Scope& scope);
+std::int64_t integer(const PlacedExpression& expression, const Scope& scope);
 
 // A type by its name, which was checked when the file was read; "activation" is `activation`.
 DataType named_data_type(const std::string& name, DataType activation);
 
 // Sizes must be positive, probabilities in [0, 1).
-OpAttributes evaluate_attributes(const Document& document, const FamilyOp& op, const Scope& scope,
-                                 DataType activation);
+OpAttributes evaluate_attributes(const FamilyOp& op, const Scope& scope, DataType activation);
 
 }  // namespace cairn

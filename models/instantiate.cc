@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "graph/error.h"
@@ -99,9 +100,9 @@ class Instantiation {
     for (const FamilyInput& input : request_.family.inputs) {
       Shape shape;
       for (const PlacedExpression& extent : input.shape) {
-        shape.push_back(integer(document(), extent, request_.dims));
+        shape.push_back(integer(extent, request_.dims));
       }
-      names.tensors[input.name] = with_place(document(), input.position, [&] {
+      names.tensors[input.name] = with_place(*input.document, input.position, [&] {
         return builder_.add_input(
             input.name, named_data_type(input.data_type, request_.recipe.precision), shape, false);
       });
@@ -109,21 +110,24 @@ class Instantiation {
   }
 
   void add_blocks(const FamilyItem& item, TensorNames& names) {
-    const std::int64_t count = integer(document(), item.count, request_.dims);
-    if (count < 1 || count > kMostBlocks) {
-      fail_with_place(document(), item.count.node->position,
-                      fmt::format("'{}' is {}: expected 1 to {} repeated blocks",
+    const std::int64_t count = integer(item.count, request_.dims);
+    if (count < 0 || count > kMostBlocks) {
+      fail_with_place(*item.count.document, item.count.node->position,
+                      fmt::format("'{}' is {}: expected 0 to {} repeated blocks",
                                   item.count.expression.text, count, kMostBlocks));
     }
     if (static_cast<std::size_t>(count) * item.block_ops.size() > kMostOps) {
       fail_with_place(
-          document(), item.count.node->position,
+          *item.count.document, item.count.node->position,
           fmt::format("'{}' is {}: more than {} ops", item.count.expression.text, count, kMostOps));
     }
     TensorId carried = names.find(item.carry_from);
     for (std::int64_t i = 0; i < count; ++i) {
       TensorNames inside{.outer = &names, .tensors = {{item.carry_name, carried}}};
-      const Scope scope{.parent = &request_.dims, .values = {{"block", integer_value(i)}}};
+      Scope scope{.parent = &request_.dims, .values = {{"block", integer_value(i)}}};
+      for (const PerLayerValues& values : request_.per_layer) {
+        scope.values[values.dim->name] = value_in_block(values, i, scope);
+      }
       const Place place{.name_prefix = fmt::format("{}.{}.", item.block_name, i),
                         .module = item.module.empty() ? "" : fmt::format("{}.{}", item.module, i),
                         .block = next_block_++};
@@ -146,10 +150,9 @@ class Instantiation {
   }
 
   // "out" has to name every tensor that the op makes.
-  static void check_output_names(const Document& source, const FamilyOp& op,
-                                 std::size_t output_count) {
+  static void check_output_names(const FamilyOp& op, std::size_t output_count) {
     if (op.output_names.empty() || op.output_names.size() == output_count) return;
-    fail_at(source, op.position,
+    fail_at(*op.document, op.position,
             fmt::format("op '{}': it makes {} tensor{}, 'out' names {}", op.name, output_count,
                         output_count == 1 ? "" : "s", op.output_names.size()));
   }
@@ -175,58 +178,98 @@ class Instantiation {
 
   void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
                      const Place& place) {
-    if (const Layer* layer = layer_for(op)) {
-      count_op();
-      if (!passes_through(document(), op, scope, names)) {
-        add_layer(*layer, op, scope, names, place);
-      }
+    const Layer* const layer = op.kind == nullptr ? nullptr : layer_for(op);
+    if (op.kind != nullptr && layer == nullptr) {
+      add_plain_op(op, op.name, scope, names, place);
       return;
     }
-    add_plain_op(document(), op, op.name, scope, names, place);
+    count_op();
+    if (passes_through(op, scope, names)) return;
+    if (layer != nullptr) {
+      add_layer(*layer, op, scope, names, place);
+    } else {
+      add_composite(request_.layers.at(op.layer_name), op, scope, names, place);
+    }
   }
 
   // Where an op's condition is false its name stands for its first input.
-  bool passes_through(const Document& source, const FamilyOp& op, const Scope& scope,
-                      TensorNames& names) const {
-    if (!op.condition || holds(source, *op.condition, scope)) return false;
+  bool passes_through(const FamilyOp& op, const Scope& scope, TensorNames& names) const {
+    if (!op.condition || holds(*op.condition, scope)) return false;
     name_output(op, names.find(op.inputs[0]), names);
     return true;
+  }
+
+  static TensorNames layer_inputs(const Layer& layer, const FamilyOp& op,
+                                  const TensorNames& names) {
+    TensorNames inside;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      inside.tensors[layer.inputs[i]] = names.find(op.inputs[i]);
+    }
+    return inside;
+  }
+
+  // What the ops of a layer see of where it is used: its attributes, and which block it is in.
+  static Scope composite_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) {
+    Scope inside;
+    if (const Value* block = find_value(scope, "block")) inside.values["block"] = *block;
+    for (const LayerAttribute& attribute : layer.attributes) {
+      const auto given =
+          std::find_if(op.layer_attributes.begin(), op.layer_attributes.end(),
+                       [&](const auto& entry) { return entry.first == attribute.name; });
+      inside.values[attribute.name] = given != op.layer_attributes.end()
+                                          ? evaluated(given->second, scope)
+                                          : evaluated(*attribute.default_value, inside);
+    }
+    return inside;
+  }
+
+  // The ops of a composite, each named below the op: "layers.0.mlp.gate".
+  void add_composite(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
+                     const Place& place) {
+    TensorNames inside = layer_inputs(layer, op, names);
+    const Scope attributes = composite_scope(layer, op, scope);
+    const Place within{.name_prefix = place.name_prefix + op.name + ".",
+                       .module = joined_module(place.module, op.module),
+                       .block = place.block};
+    for (const FamilyOp& inner : layer.ops) add_family_op(inner, attributes, inside, within);
+    for (std::size_t i = 0; i < layer.outputs.size(); ++i) {
+      const std::string& name = op.output_names.empty() ? op.name : op.output_names[i];
+      names.tensors[name] = inside.find(layer.outputs[i]);
+    }
+    if (op.is_logits) builder_.mark_logits(inside.find(layer.outputs[0]));
   }
 
   // Spells an op out in the ops of a layer file; the last of them takes the op's own name.
   void add_layer(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
                  const Place& place) {
     if (layer.inputs.size() != op.inputs.size()) {
-      fail_at(document(), op.position,
+      fail_at(*op.document, op.position,
               fmt::format("op '{}': layer '{}' takes {} inputs, found {}", op.name, layer.name,
                           layer.inputs.size(), op.inputs.size()));
     }
     if (op.shared_weight) {
-      fail_at(document(), op.position,
+      fail_at(*op.document, op.position,
               fmt::format("op '{}': layer '{}' spells it out, so its weight cannot be shared",
                           op.name, layer.name));
     }
-    check_output_names(document(), op, 1);
-    TensorNames inside;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      inside.tensors[layer.inputs[i]] = names.find(op.inputs[i]);
-    }
+    check_output_names(op, 1);
+    TensorNames inside = layer_inputs(layer, op, names);
     Scope attributes;
     for (const AttributeKey key : op.kind->attributes) {
       attributes.values[std::string(attribute_name(key))] = integer_value(0);
     }
-    for (const auto& [key, placed] : op.attributes) {
-      attributes.values[std::string(attribute_name(key))] = evaluated(document(), placed, scope);
+    for (const auto& [key, expression] : op.attributes) {
+      attributes.values[std::string(attribute_name(key))] = evaluated(expression, scope);
     }
     Place within = place;
     within.name_prefix += op.name + ".";
     within.module = joined_module(place.module, op.module);
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
-      add_plain_op(*layer.document, layer.ops[i], layer.ops[i].name, attributes, inside, within);
+      add_plain_op(layer.ops[i], layer.ops[i].name, attributes, inside, within);
     }
     within.name_prefix = place.name_prefix;
     const FamilyOp& last = layer.ops.back();
-    add_plain_op(*layer.document, last, op.name, attributes, inside, within);
+    add_plain_op(last, op.name, attributes, inside, within);
     const TensorId output = inside.find(last.name);
     check_layer_output(layer, op, scope, names, output);
     name_output(op, output, names);
@@ -236,66 +279,63 @@ class Instantiation {
   // A layer may spell an op out as it likes, but must make what the op makes.
   void check_layer_output(const Layer& layer, const FamilyOp& op, const Scope& scope,
                           const TensorNames& names, TensorId output) const {
-    OpRequest request{
-        .name = op.name,
-        .kind = op.kind,
-        .attributes = evaluate_attributes(document(), op, scope, request_.recipe.precision)};
+    OpRequest request{.name = op.name,
+                      .kind = op.kind,
+                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision)};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     const Shape expected = builder_.output_shape(request);
     const Shape& made = builder_.tensor(output).shape;
     if (made == expected) return;
-    fail_at(document(), op.position,
+    fail_at(*op.document, op.position,
             fmt::format("op '{}': a {} makes {}, but layer '{}' makes {}", op.name, op.kind->name,
                         shape_text(expected), layer.name, shape_text(made)));
   }
 
-  void add_plain_op(const Document& source, const FamilyOp& op, const std::string& name,
-                    const Scope& scope, TensorNames& names, const Place& place) {
+  void add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,
+                    TensorNames& names, const Place& place) {
     count_op();
-    if (passes_through(source, op, scope, names)) return;
-    OpRequest request{
-        .name = place.name_prefix + name,
-        .kind = op.kind,
-        .attributes = evaluate_attributes(source, op, scope, request_.recipe.precision),
-        .module = joined_module(place.module, op.module),
-        .block = place.block};
+    if (passes_through(op, scope, names)) return;
+    OpRequest request{.name = place.name_prefix + name,
+                      .kind = op.kind,
+                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision),
+                      .module = joined_module(place.module, op.module),
+                      .block = place.block};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     if (is_identity(op, request.attributes, request.inputs[0])) {
-      check_output_names(source, op, 1);
+      check_output_names(op, 1);
       name_output(op, request.inputs[0], names);
       return;
     }
-    share_weight(source, op, scope, place, request);
-    const std::vector<TensorId> outputs = add_op(source, op, request);
+    share_weight(op, scope, place, request);
+    const std::vector<TensorId> outputs = add_op(op, request);
     if (op.is_logits) builder_.mark_logits(outputs[0]);
     if (op.output_names.empty()) {
       names.tensors[op.name] = outputs[0];
       return;
     }
-    check_output_names(source, op, outputs.size());
+    check_output_names(op, outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       names.tensors[op.output_names[i]] = outputs[i];
     }
   }
 
-  void share_weight(const Document& source, const FamilyOp& op, const Scope& scope,
-                    const Place& place, OpRequest& request) const {
+  void share_weight(const FamilyOp& op, const Scope& scope, const Place& place,
+                    OpRequest& request) const {
     if (!op.shared_weight) return;
     const SharedWeight& shared = *op.shared_weight;
-    if (shared.condition && !holds(source, *shared.condition, scope)) return;
+    if (shared.condition && !holds(*shared.condition, scope)) return;
     TensorId weight = builder_.find(place.name_prefix + shared.op_name + ".weight");
     if (weight == kNoTensor) weight = builder_.find(shared.op_name + ".weight");
     if (weight == kNoTensor) {
-      fail_at(source, op.position,
+      fail_at(*op.document, op.position,
               fmt::format("op '{}': no op '{}' before it has a weight to share", op.name,
                           shared.op_name));
     }
     request.shared_parameters.emplace_back("weight", weight);
   }
 
-  std::vector<TensorId> add_op(const Document& source, const FamilyOp& op,
-                               const OpRequest& request) {
-    return with_place(source, op.position, [&] { return builder_.add_op(request); });
+  std::vector<TensorId> add_op(const FamilyOp& op, const OpRequest& request) {
+    return with_place(*op.document, op.position, [&] { return builder_.add_op(request); });
   }
 
   const InstantiateRequest& request_;
@@ -325,7 +365,7 @@ std::string attention_choice(const Family& family, const Recipe& recipe) {
 
 std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims) {
   for (const FamilyRequirement& requirement : family.requirements) {
-    if (holds(*family.document, requirement.condition, dims)) continue;
+    if (holds(requirement.condition, dims)) continue;
     const std::vector<std::string>& names = requirement.condition.expression.names;
     std::string values;
     for (const std::string& name : names) {
@@ -342,7 +382,7 @@ std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Sc
 std::vector<std::string> family_notes(const Family& family, const Scope& dims) {
   std::vector<std::string> notes;
   for (const FamilyNote& note : family.notes) {
-    if (holds(*family.document, note.condition, dims)) notes.push_back(note.text);
+    if (holds(note.condition, dims)) notes.push_back(note.text);
   }
   return notes;
 }

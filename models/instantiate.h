@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "graph/recipe.h"
 #include "models/family.h"
+#include "models/per_layer.h"
 
 // The first passes: a family with numbers for its dims becomes a concrete Graph, each op as the
 // chosen implementation runs it.
@@ -16,8 +17,9 @@ namespace cairn {
 
 struct InstantiateRequest {
   const Family& family;
-  const std::map<std::string, Layer>& layers;  // by name; every layer the family mentions
+  const std::map<std::string, Layer>& layers;  // by name; every layer that link_layers() found
   const Scope& dims;                           // values of the family's dims, batch, tokens
+  std::vector<PerLayerValues> per_layer = {};
   Recipe recipe = {};
   std::string model_name = {};
 };

@@ -66,6 +66,12 @@ const LibraryFile* find_library_file(const std::vector<LibraryFile>& files, std:
   return nullptr;
 }
 
+void check_own_name(const LibraryFile& file, const Document& document, const std::string& name) {
+  if (name == file.stem) return;
+  fail_at(document, document.root.position,
+          fmt::format("this file is '{}.yaml', but calls itself '{}'", file.stem, name));
+}
+
 std::vector<std::string> stems(const std::vector<LibraryFile>& files) {
   std::vector<std::string> names;
   for (const LibraryFile& file : files) names.push_back(file.stem);

@@ -29,6 +29,9 @@ Document read_library_file(const LibraryFile& file);
 // The file of that stem, or nullptr.
 const LibraryFile* find_library_file(const std::vector<LibraryFile>& files, std::string_view stem);
 
+// Files are found by their own names: throws InputError where what one calls itself differs.
+void check_own_name(const LibraryFile& file, const Document& document, const std::string& name);
+
 std::vector<std::string> stems(const std::vector<LibraryFile>& files);
 
 }  // namespace cairn

@@ -13,7 +13,9 @@
 #include "models/find_model.h"
 #include "models/instantiate.h"
 #include "models/library.h"
+#include "models/link_layers.h"
 #include "models/optimizer.h"
+#include "models/per_layer.h"
 #include "models/plain_graph.h"
 
 namespace cairn {
@@ -48,15 +50,26 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   return model;
 }
 
-// Files are found by their own names, so what they call themselves must agree.
-void check_own_name(const LibraryFile& file, const Document& document, const std::string& name) {
-  if (name == file.stem) return;
-  fail_at(document, document.root.position,
-          fmt::format("this file is '{}.yaml', but calls itself '{}'", file.stem, name));
+std::vector<Document> included_sections(const Document& document, const ModelRequest& request) {
+  std::vector<Document> sections;
+  const std::vector<LibraryFile> files = library_files("sections", request.folders);
+  for (const std::string& name : family_includes(document)) {
+    const LibraryFile* const file = find_library_file(files, name);
+    if (file == nullptr) {
+      fail_at(document, document.root.position,
+              fmt::format("key 'include': there are no sections {}{}", in_quotes(name),
+                          did_you_mean(name, stems(files))));
+    }
+    sections.push_back(read_library_file(*file));
+    Fields fields(sections.back(), sections.back().root, "sections");
+    check_own_name(*file, sections.back(), fields.text("sections"));
+  }
+  return sections;
 }
 
-Family read_family(const LibraryFile& file, Document document) {
-  Family family = parse_family(std::move(document));
+Family read_family(const LibraryFile& file, Document document, const ModelRequest& request) {
+  std::vector<Document> sections = included_sections(document, request);
+  Family family = parse_family(std::move(document), std::move(sections));
   check_own_name(file, *family.document, family.name);
   return family;
 }
@@ -64,7 +77,7 @@ Family read_family(const LibraryFile& file, Document document) {
 Family family_named(const Document& document, const Node& name, const ModelRequest& request) {
   const std::vector<LibraryFile> files = library_files("families", request.folders);
   if (const LibraryFile* file = find_library_file(files, name.scalar)) {
-    return read_family(*file, read_library_file(*file));
+    return read_family(*file, read_library_file(*file), request);
   }
   fail_at(document, name.position,
           fmt::format("unknown family '{}'{}; known: {}", name.scalar,
@@ -79,7 +92,7 @@ std::optional<Family> family_of_model_type(const std::string& model_type,
     const std::vector<std::string> types = family_model_types(document);
     known_types.insert(known_types.end(), types.begin(), types.end());
     if (std::find(types.begin(), types.end(), model_type) != types.end()) {
-      return read_family(file, std::move(document));
+      return read_family(file, std::move(document), request);
     }
   }
   return std::nullopt;
@@ -170,31 +183,6 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const ModelRequest& r
                   in_quotes(type->scalar), did_you_mean(type->scalar, known), join_names(known)));
 }
 
-std::map<std::string, Layer> layers_of(const Family& family, const ModelRequest& request) {
-  std::map<std::string, Layer> layers;
-  const std::vector<LibraryFile> files = library_files("layers", request.folders);
-  for (const auto& [kind, implementation] : family.implementations) {
-    for (const auto& [choice, name] : implementation.layer_of_choice) {
-      if (name.empty() || layers.contains(name)) continue;
-      const LibraryFile* file = find_library_file(files, name);
-      if (file == nullptr) {
-        fail_at(*family.document, implementation.position,
-                fmt::format("implementation of '{}': there is no layer '{}'{}", kind, name,
-                            did_you_mean(name, stems(files))));
-      }
-      Layer layer = parse_layer(read_library_file(*file));
-      check_own_name(*file, *layer.document, layer.name);
-      if (layer.of_kind != kind) {
-        fail_at(*family.document, implementation.position,
-                fmt::format("implementation of '{}': layer '{}' spells out a {}", kind, name,
-                            layer.of_kind));
-      }
-      layers.emplace(name, std::move(layer));
-    }
-  }
-  return layers;
-}
-
 std::vector<DimOverride> overrides_of(const ModelRequest& request) {
   std::vector<DimOverride> overrides;
   std::set<std::string> seen;
@@ -217,12 +205,32 @@ void check_positive(std::int64_t value, const char* option) {
   throw InputError(fmt::format("{}: expected a positive integer, found {}", option, value));
 }
 
-std::int64_t default_tokens(const Family& family,
-                            const std::vector<std::pair<std::string, Value>>& dims) {
-  for (const auto& [name, value] : dims) {
-    if (name == family.token_limit_dim) return std::min(kDefaultTokens, value.integer);
+std::int64_t default_tokens(const Family& family, const std::vector<ResolvedDim>& dims) {
+  for (const ResolvedDim& dim : dims) {
+    if (dim.name == family.token_limit_dim) return std::min(kDefaultTokens, dim.value.integer);
   }
   return kDefaultTokens;
+}
+
+void add_sample_dims(const Family& family, const ModelRequest& request,
+                     std::vector<ResolvedDim>& dims) {
+  const auto add = [&](const char* name, std::int64_t value, bool is_given) {
+    const std::string option = std::string("--") + name;
+    check_positive(value, option.c_str());
+    dims.push_back({.name = name,
+                    .value = integer_value(value),
+                    .origin = is_given ? DimOrigin::kOption : DimOrigin::kDefault,
+                    .origin_text = is_given ? option : std::to_string(value)});
+  };
+  add("batch", request.batch, request.batch != 1);
+  if (family.samples == Samples::kTokens) {
+    add("tokens", request.tokens.value_or(default_tokens(family, dims)),
+        request.tokens.has_value());
+  } else if (request.tokens) {
+    throw InputError(fmt::format(
+        "--tokens has no meaning for family '{}': its samples are images (--set image=PIXELS)",
+        family.name));
+  }
 }
 
 LoadedModel load_family_model(const ModelRequest& request, const FoundModel& found) {
@@ -232,11 +240,8 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   const Family& family = numbers.family;
   LoadedModel model{.name = found.name, .family = family.name};
   model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
-  const std::int64_t tokens = request.tokens ? *request.tokens : default_tokens(family, model.dims);
-  check_positive(request.batch, "--batch");
-  check_positive(tokens, "--tokens");
-  model.dims.emplace_back("batch", integer_value(request.batch));
-  model.dims.emplace_back("tokens", integer_value(tokens));
+  const std::vector<PerLayerValues> per_layer = resolve_per_layer(family, numbers.sources);
+  add_sample_dims(family, request, model.dims);
   const std::optional<DataType> own =
       numbers.data_type ? data_type_of_config(*numbers.data_type) : std::nullopt;
   model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
@@ -256,16 +261,19 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
         model.attention));
   }
   Scope scope;
-  for (const auto& [name, value] : model.dims) scope.values[name] = value;
+  for (const ResolvedDim& dim : model.dims) scope.values[dim.name] = dim.value;
+  scope.values["expert_imbalance"] = number_value(model.recipe.expert_imbalance);
+  scope.values["expert_capacity"] = number_value(model.recipe.expert_capacity);
   for (std::string& note : family_notes(family, scope)) model.notes.push_back(std::move(note));
   if (const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope)) {
     const std::optional<DimPlace> place = place_of_dims(family, numbers.sources, unmet->dims);
     if (place) fail_at(*place->document, place->position, unmet->text);
   }
-  const std::map<std::string, Layer> layers = layers_of(family, request);
+  const std::map<std::string, Layer> layers = link_layers(family, request.folders);
   model.graph = instantiate({.family = family,
                              .layers = layers,
                              .dims = scope,
+                             .per_layer = per_layer,
                              .recipe = model.recipe,
                              .model_name = model.name});
   return model;

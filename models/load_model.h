@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 #include "graph/recipe.h"
-#include "models/expression.h"
+#include "models/dims.h"
 #include "models/find_model.h"
 
 // From what the user typed to a concrete Graph: finds the model, reads it, applies the dims that
@@ -33,11 +33,10 @@ struct ModelRequest {
 
 struct LoadedModel {
   Graph graph = {};
-  std::string name = {};    // as reports print it: "llama-3.1-8b"
-  std::string family = {};  // "" for a plain graph
-  std::vector<std::pair<std::string, Value>> dims =
-      {};                      // in the family's order, then batch, tokens
-  std::string attention = {};  // the implementation taken; "" where the family has none
+  std::string name = {};               // as reports print it: "llama-3.1-8b"
+  std::string family = {};             // "" for a plain graph
+  std::vector<ResolvedDim> dims = {};  // in the family's order, then batch, and tokens if any
+  std::string attention = {};          // the implementation taken; "" where the family has none
   Recipe recipe = {};
   std::vector<std::string> notes = {};  // what the reader wants the user to know, one line each
 };

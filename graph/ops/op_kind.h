@@ -24,7 +24,19 @@ enum class AttributeKey {
   kBias,
   kCausal,
   kProbability,
-  kDataType
+  kDataType,
+  kWidths,
+  kKernel,
+  kStride,
+  kPadding,
+  kGroups,
+  kAxis,
+  kWindow,
+  kInPlace,
+  kExperts,
+  kExpertsPerToken,
+  kImbalance,
+  kCapacity
 };
 
 // A parameter, output or auxiliary to be made. `suffix` is appended to the op's name ("weight");

@@ -53,17 +53,18 @@ struct AttributeRow {
   std::string_view name = {};
 };
 
-constexpr std::array<AttributeRow, 10> kAttributes = {{
-    {AttributeKey::kWidth, "width"},
-    {AttributeKey::kRows, "rows"},
-    {AttributeKey::kHeads, "heads"},
-    {AttributeKey::kKvHeads, "kv_heads"},
-    {AttributeKey::kParts, "parts"},
-    {AttributeKey::kPart, "part"},
-    {AttributeKey::kBias, "bias"},
-    {AttributeKey::kCausal, "causal"},
-    {AttributeKey::kProbability, "p"},
-    {AttributeKey::kDataType, "dtype"},
+constexpr std::array<AttributeRow, 22> kAttributes = {{
+    {AttributeKey::kWidth, "width"},         {AttributeKey::kRows, "rows"},
+    {AttributeKey::kHeads, "heads"},         {AttributeKey::kKvHeads, "kv_heads"},
+    {AttributeKey::kParts, "parts"},         {AttributeKey::kPart, "part"},
+    {AttributeKey::kBias, "bias"},           {AttributeKey::kCausal, "causal"},
+    {AttributeKey::kProbability, "p"},       {AttributeKey::kDataType, "dtype"},
+    {AttributeKey::kWidths, "widths"},       {AttributeKey::kKernel, "kernel"},
+    {AttributeKey::kStride, "stride"},       {AttributeKey::kPadding, "padding"},
+    {AttributeKey::kGroups, "groups"},       {AttributeKey::kAxis, "axis"},
+    {AttributeKey::kWindow, "window"},       {AttributeKey::kInPlace, "in_place"},
+    {AttributeKey::kExperts, "experts"},     {AttributeKey::kExpertsPerToken, "k"},
+    {AttributeKey::kImbalance, "imbalance"}, {AttributeKey::kCapacity, "capacity"},
 }};
 
 }  // namespace

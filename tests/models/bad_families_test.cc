@@ -22,7 +22,7 @@ const std::vector<test::BadFile> kFamilies = {
     {"bias_is_text.yaml",
      "bias_is_text.yaml:7:50: ''yes'': expected a condition, found the text 'yes'"},
     {"billion_blocks.yaml",
-     "m: '1000000000' is 1000000000: expected 1 to 100000 repeated blocks\n  at "
+     "m: '1000000000' is 1000000000: expected 0 to 100000 repeated blocks\n  at "
      "billion_blocks.yaml:7:13"},
     {"block_carries_nothing.yaml",
      "block_carries_nothing.yaml:7:5: a repeated block: it carries 'y', which nothing makes; "
@@ -219,8 +219,8 @@ const std::vector<test::BadFile> kFamilies = {
      "one of: of, if"},
     {"wrong_number_of_outs.yaml",
      "wrong_number_of_outs.yaml:7:5: op 'parts': it makes 2 tensors, 'out' names 3"},
-    {"zero_blocks.yaml",
-     "m: 'width - 4' is 0: expected 1 to 100000 repeated blocks\n  at zero_blocks.yaml:7:13"},
+    {"negative_blocks.yaml",
+     "m: 'width - 5' is -1: expected 0 to 100000 repeated blocks\n  at negative_blocks.yaml:7:13"},
     {"zero_dim_in_shape.yaml",
      "m: tensor 'x': a dim is 0; every dim must be positive\n  at zero_dim_in_shape.yaml:4:3"},
     {"zero_width.yaml", "zero_width.yaml:7:36: 'width - 4' is 0; it must be positive"},

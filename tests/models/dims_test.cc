@@ -35,8 +35,8 @@ std::string resolved(const std::string& config, const Overrides& set = {},
     const Document document = parse_document("config", config);
     const std::vector<DimSource> sources = {
         {.document = &document, .mapping = &document.root, .by_dim_name = by_dim_name}};
-    for (const auto& [name, value] : resolve_dims(family, sources, overrides)) {
-      text += (text.empty() ? "" : ", ") + name + " " + spell(value);
+    for (const ResolvedDim& dim : resolve_dims(family, sources, overrides)) {
+      text += (text.empty() ? "" : ", ") + dim.name + " " + spell(dim.value);
     }
   } catch (const InputError& error) {
     const std::string message = error.what();
@@ -135,6 +135,34 @@ TEST_CASE("an override of a huge config is found without walking it for every di
   std::string config = "{hidden_size: 64";
   for (int i = 0; i < 20'000; ++i) config += ", k" + std::to_string(i) + ": 1";
   CHECK(resolved(config + "}").starts_with("hidden 64"));
+}
+
+TEST_CASE("a config key may be a path into mappings and lists") {
+  const Family family = parse_family(
+      parse_document("family",
+                     "family: f\ndims: {depth: 'depths[1]', rotary: ['rope.x[0].factor', 7]}\n"
+                     "inputs: {x: {dtype: fp32, shape: [4]}}\nops:\n  - l: {op: gelu, in: x}\n"));
+  const auto resolve = [&](const std::string& config) {
+    const Document document = parse_document("config", config);
+    const std::vector<DimSource> sources = {{.document = &document, .mapping = &document.root}};
+    try {
+      const std::vector<ResolvedDim> dims = resolve_dims(family, sources, {});
+      return spell(dims[0].value) + " " + spell(dims[1].value);
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      return message.substr(0, message.find('\n'));
+    }
+  };
+  CHECK(resolve("{depths: [3, 4]}") == "4 7");
+  CHECK(resolve("{depths: [3, 4], rope: {x: [{factor: 5}]}}") == "4 5");
+  CHECK(resolve("{depths: [3, 4], rope: {y: 1}}") == "4 7");
+  CHECK(resolve("{depths: [3, -4]}") ==
+        "config:1:14: key 'depths[1]': expected a positive integer, found -4");
+  CHECK(resolve("{depths: 3}") == "config:1:10: key 'depths': expected a list, found '3'");
+  CHECK(resolve("{depths: [3, 4], rope: 5}") ==
+        "config:1:24: key 'rope': expected a mapping, found '5'");
+  CHECK(resolve("{depths: [3]}") ==
+        "config:1:1: missing key 'depths[1]', which family 'f' needs, found 'depths'");
 }
 
 }  // namespace cairn

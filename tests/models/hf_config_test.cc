@@ -26,8 +26,8 @@ std::string refusal(const std::string& config) {
 }
 
 std::string dim(const LoadedModel& model, const std::string& name) {
-  for (const auto& [each, value] : model.dims) {
-    if (each == name) return spell(value);
+  for (const ResolvedDim& each : model.dims) {
+    if (each.name == name) return spell(each.value);
   }
   return "none";
 }

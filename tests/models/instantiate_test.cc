@@ -9,6 +9,7 @@
 
 #include "graph/error.h"
 #include "models/find_model.h"
+#include "models/link_layers.h"
 #include "models/load_model.h"
 
 namespace cairn {
@@ -28,6 +29,7 @@ Graph graph_of(const std::string& rest, const std::map<std::string, Layer>& laye
                Recipe recipe = {}) {
   const Family family = parse_family(parse_document("family", kHead + rest));
   const Scope dims = small_dims();
+  check_layers(family, layers);
   return instantiate({.family = family,
                       .layers = layers,
                       .dims = dims,
@@ -241,13 +243,115 @@ TEST_CASE("numbers that make no sense are refused before anything is built") {
         "llama-3.1-8b: tensor 'ids': its number of elements: 9223372036854775807 x 2048 does not "
         "fit in 63 bits");
   CHECK(load({.model = "llama-3.1-8b", .tokens = 1, .set = {{"layers", "1000000000"}}}) ==
-        "llama-3.1-8b: 'layers' is 1000000000: expected 1 to 100000 repeated blocks");
+        "llama-3.1-8b: 'layers' is 1000000000: expected 0 to 100000 repeated blocks");
   CHECK(load({.model = "llama-3.1-8b", .optimizer = "adamx"}) ==
         "unknown optimizer 'adamx': expected one of adamw, adam, sgd, sgd-momentum, lion; did you "
         "mean 'adamw'?");
   CHECK(load({.model = "llama-3.1-8b", .attention = "eagre"}) ==
         "unknown attention 'eagre' for family 'llama': expected one of eager, flash, sdpa; did "
         "you mean 'eager'?");
+}
+
+namespace {
+
+// A composite with a default that uses another attribute, and one within it.
+std::map<std::string, Layer> composites() {
+  std::map<std::string, Layer> layers;
+  layers.emplace("mlp",
+                 layer_of("layer: mlp\n"
+                          "inputs: [x]\n"
+                          "attributes: {width: , inner: 4 * width, act: 'gelu'}\n"
+                          "ops:\n"
+                          "  - up:  {op: linear, in: x, width: inner, module: up}\n"
+                          "  - act: {op: gelu, in: up, if: act == 'gelu'}\n"
+                          "  - out: {op: projection, in: act, width: width, module: out}\n"));
+  layers.emplace("projection",
+                 layer_of("layer: projection\n"
+                          "inputs: [x]\n"
+                          "attributes: {width: }\n"
+                          "ops:\n"
+                          "  - down: {op: linear, in: x, width: width, bias: block == 1}\n"));
+  layers.emplace("halves", layer_of("layer: halves\n"
+                                    "inputs: [x]\n"
+                                    "outputs: [a, b]\n"
+                                    "ops:\n"
+                                    "  - parts: {op: split, in: x, parts: 2, out: [a, b]}\n"));
+  return layers;
+}
+
+}  // namespace
+
+TEST_CASE("a composite's ops are named below its use, and see its attributes and the block") {
+  const Graph graph = graph_of(
+      "ops:\n"
+      "  - repeat: 2\n"
+      "    module: h\n"
+      "    carry: {y: x}\n"
+      "    ops:\n"
+      "      - y: {op: mlp, in: y, width: 8, act: \"gelu\", module: mlp}\n"
+      "  - loss: {op: cross_entropy, in: [y, labels]}\n",
+      composites());
+  CHECK(ops_text(graph) ==
+        "layers.0.y.up:linear layers.0.y.act:gelu layers.0.y.out.down:linear "
+        "layers.1.y.up:linear layers.1.y.act:gelu layers.1.y.out.down:linear loss:cross_entropy");
+  CHECK(graph.ops[0].attributes.width == 32);
+  CHECK(graph.ops[2].module == "h.0.mlp.out");
+  CHECK(graph.ops[2].attributes.bias == false);
+  CHECK(graph.ops[5].attributes.bias == true);
+}
+
+TEST_CASE("a composite may make several tensors, or be left out") {
+  const Graph graph = graph_of(
+      "ops:\n"
+      "  - h: {op: halves, in: x, out: [first, second]}\n"
+      "  - g: {op: mlp, in: second, width: 4, if: batch == 3}\n"
+      "  - m: {op: mul, in: [first, g]}\n"
+      "  - loss: {op: cross_entropy, in: [m, labels]}\n",
+      composites());
+  CHECK(ops_text(graph) == "h.parts:split m:mul loss:cross_entropy");
+  CHECK(graph.tensor(graph.ops[1].inputs[1]).name == "h.parts.1");
+}
+
+TEST_CASE("a use that does not fit its composite is refused") {
+  const auto use = [](const std::string& op) {
+    const std::string message = refusal(
+        "ops:\n  - a: " + op + "\n  - loss: {op: cross_entropy, in: [a, labels]}\n", composites());
+    return message.substr(0, message.find('\n'));
+  };
+  CHECK(use("{op: projetion, in: x, width: 8}") ==
+        "family:6:13: op 'a': key 'op': unknown op kind 'projetion'; did you mean 'projection'?");
+  CHECK(use("{op: mlp, in: x}") == "family:6:5: op 'a': a mlp needs the attribute 'width'");
+  CHECK(use("{op: mlp, in: x, width: 8, innner: 4}") ==
+        "family:6:43: op 'a': a mlp has no attribute 'innner'; did you mean 'inner'?");
+  CHECK(use("{op: mlp, in: [x, x], width: 8}") ==
+        "family:6:5: op 'a': a mlp takes 1 input, found 2");
+  CHECK(use("{op: halves, in: x}") == "family:6:5: op 'a': it makes 2 tensors, 'out' names 0");
+  CHECK(use("{op: mlp, in: x, width: 8, weight: y}") ==
+        "family:6:35: op 'a': key 'weight': a mlp has no weight");
+  std::map<std::string, Layer> loop = composites();
+  loop.at("projection") = layer_of(
+      "layer: projection\ninputs: [x]\nattributes: {width: }\n"
+      "ops:\n  - m: {op: mlp, in: x, width: width}\n");
+  const std::string message = refusal(
+      "ops:\n  - a: {op: mlp, in: x, width: 8}\n  - loss: {op: cross_entropy, in: [a, labels]}\n",
+      loop);
+  CHECK(message.substr(0, message.find('\n')) == "layer:5:5: op 'm': layer 'mlp' contains itself");
+}
+
+TEST_CASE("included sections come first, and the family's own entries replace theirs") {
+  std::vector<Document> sections;
+  sections.push_back(parse_document("s",
+                                    "sections: s\ndims: {a: [a, 2], b: [b, a]}\n"
+                                    "inputs: {x: {dtype: fp32, shape: [a]}}\n"));
+  const Family family = parse_family(parse_document("f",
+                                                    "family: f\ninclude: s\ndims: {a: [aa, 3]}\n"
+                                                    "inputs: {x: {dtype: fp32, shape: [b, a]}}\n"
+                                                    "ops:\n  - l: {op: gelu, in: x}\n"),
+                                     std::move(sections));
+  CHECK(family.dims.size() == 2);
+  CHECK(family.dims[0].config_keys[0] == "aa");
+  CHECK(family.inputs.size() == 1);
+  CHECK(family.inputs[0].shape.size() == 2);
 }
 
 }  // namespace cairn
