@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/fit.h"
+#include "cli/header.h"
 #include "cli/output.h"
 
 namespace cairn {
@@ -11,7 +12,8 @@ namespace {
 
 ExitCode run_fit(const FitOptions& options) {
   const FitAnswer answer = answer_fit(options);
-  write_output(options.json ? fit_json(answer) : fit_text(answer));
+  write_output(options.json ? fit_json(answer)
+                            : explained_dims(options.model, answer.model) + fit_text(answer));
   const AdviceInput& input = answer.advice_input;
   const bool something_fits = std::any_of(
       input.strategies.begin(), input.strategies.end(),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/table.h"
 #include "cli/text.h"
 #include "cli/units.h"
 #include "cli/what_if.h"
@@ -44,6 +45,19 @@ std::string_view extent_text(Extent extent) {
   CAIRN_CHECK(false, "unknown extent");
 }
 
+std::string dim_origin_text(const ResolvedDim& dim) {
+  const std::string text = printable(dim.origin_text, std::string_view::npos);
+  switch (dim.origin) {
+    case DimOrigin::kFile:
+      return "key " + text;
+    case DimOrigin::kOption:
+      return text;
+    case DimOrigin::kDefault:
+      return "default: " + text;
+  }
+  CAIRN_CHECK(false, "unknown origin");
+}
+
 }  // namespace
 
 std::string model_header(const LoadedModel& model) {
@@ -66,6 +80,18 @@ std::string model_header(const LoadedModel& model) {
 
 std::string extent_header(Extent extent) {
   return labelled_text(kExtentLabel, extent_text(extent));
+}
+
+std::string explained_dims(const ModelOptions& options, const LoadedModel& model) {
+  if (!options.explain_defaults) return {};
+  Table table{.columns = {{"dim"}, {"value", Align::kRight}, {"from"}}};
+  for (const ResolvedDim& dim : model.dims) {
+    const bool is_flag = dim.type == DimType::kFlag;
+    table.rows.push_back({dim.name,
+                          is_flag ? (dim.value.integer == 1 ? "true" : "false") : spell(dim.value),
+                          dim_origin_text(dim)});
+  }
+  return table_text(table) + "\n";
 }
 
 std::string gpu_header(const DeviceSpec& gpu) {

@@ -25,6 +25,18 @@ Json value_json(const Value& value) {
   return {};
 }
 
+std::string_view dim_origin_name(DimOrigin origin) {
+  switch (origin) {
+    case DimOrigin::kFile:
+      return "file";
+    case DimOrigin::kOption:
+      return "option";
+    case DimOrigin::kDefault:
+      return "default";
+  }
+  return {};
+}
+
 }  // namespace
 
 Json new_document() { return {{"schema", 1}, {"cairn", kVersion}}; }
@@ -56,6 +68,12 @@ void add_model(Json& document, const LoadedModel& model) {
   Json dims = Json::object();
   for (const ResolvedDim& dim : model.dims) dims[dim.name] = value_json(dim.value);
   document["dims"] = std::move(dims);
+  Json origins = Json::object();
+  for (const ResolvedDim& dim : model.dims) {
+    origins[dim.name] = {{"from", std::string(dim_origin_name(dim.origin))},
+                         {"what", dim.origin_text}};
+  }
+  document["dim_origins"] = std::move(origins);
   document["precision"] =
       knows_bytes_only ? Json() : Json(std::string(data_type_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;

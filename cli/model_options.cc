@@ -82,6 +82,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("--attention", options.attention,
                   "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
       ->type_name("A");
+  command
+      .add_option("--part", options.part,
+                  "Of a config with several parts: all (default),\nor text, its text_config alone")
+      ->type_name("P");
+  command.add_flag("--explain-defaults", options.explain_defaults,
+                   "Say of each dim which key or default gives it");
   add_folder_option(command, options.folders);
 }
 
@@ -122,6 +128,11 @@ ModelRequest model_request(const ModelOptions& options) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }
   if (options.vocab) request.vocab = parse_count(*options.vocab, "--vocab", kKilo);
+  if (options.part != "all" && options.part != "text") {
+    throw InputError(fmt::format("--part: expected all or text, found '{}'{}", options.part,
+                                 did_you_mean(options.part, {"all", "text"})));
+  }
+  request.text_part_only = options.part == "text";
   for (const std::string& text : options.set) request.set.push_back(split_assignment(text));
   if (options.precision) request.precision = parse_precision(*options.precision);
   return request;

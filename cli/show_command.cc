@@ -208,7 +208,8 @@ ExitCode run_show(const ShowOptions& options) {
   if (options.dot) {
     write_output(block_dot(shown.model.graph, shown.ops));
   } else {
-    write_output(options.json ? show_json(shown) : show_text(shown));
+    write_output(options.json ? show_json(shown)
+                              : explained_dims(options.model, shown.model) + show_text(shown));
   }
   return ExitCode::kDone;
 }

@@ -143,7 +143,8 @@ std::string simulate_json(const Simulation& simulation) {
 ExitCode run_simulate(const SimulateOptions& options) {
   const Simulation simulation = simulate_model(options);
   write_output(options.json ? simulate_json(simulation)
-                            : simulate_text(simulation, options.all_steps));
+                            : explained_dims(options.model, simulation.model) +
+                                  simulate_text(simulation, options.all_steps));
   return ExitCode::kDone;
 }
 

@@ -113,8 +113,8 @@ std::int64_t trainable_parameter_count(const Graph& graph) {
 }  // namespace
 
 std::int64_t dim_value(const LoadedModel& model, std::string_view name) {
-  for (const auto& [dim, value, origin, origin_text] : model.dims) {
-    if (dim == name && value.kind == ValueKind::kInteger) return value.integer;
+  for (const ResolvedDim& dim : model.dims) {
+    if (dim.name == name && dim.value.kind == ValueKind::kInteger) return dim.value.integer;
   }
   return 0;
 }

@@ -186,7 +186,7 @@ std::vector<ResolvedDim> resolve_dims(const Family& family, const std::vector<Di
   const ConfigIndex index(sources);
   Scope known;
   for (const FamilyDim& dim : family.dims) {
-    ResolvedDim resolved{.name = dim.name};
+    ResolvedDim resolved{.name = dim.name, .type = dim.type};
     const auto given = std::find_if(overrides.begin(), overrides.end(),
                                     [&](const DimOverride& o) { return o.name == dim.name; });
     const FoundValue found = index.find(dim.name, dim.config_keys);

@@ -29,6 +29,7 @@ enum class DimOrigin { kFile, kOption, kDefault };
 
 struct ResolvedDim {
   std::string name = {};
+  DimType type = DimType::kSize;
   Value value = {};
   DimOrigin origin = DimOrigin::kFile;
   std::string origin_text = {};  // the key, the option, or the default's expression

@@ -11,25 +11,12 @@
 #include "graph/recipe.h"
 #include "models/dims.h"
 #include "models/find_model.h"
+#include "models/model_request.h"
 
 // From what the user typed to a concrete Graph: finds the model, reads it, applies the dims that
 // the command line sets, and runs the passes.
 
 namespace cairn {
-
-struct ModelRequest {
-  // A catalogue name (llama-3.1-8b), a path (config.json or its folder, a model file, a plain
-  // graph), or org/name in the local Hugging Face cache.
-  std::string model = {};
-  std::int64_t batch = 1;
-  std::optional<std::int64_t> tokens = {};  // default: the smaller of 2048 and the model's limit
-  std::optional<std::int64_t> vocab = {};
-  std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
-  std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
-  std::string optimizer = "adamw";
-  std::string attention = {};
-  std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
-};
 
 struct LoadedModel {
   Graph graph = {};

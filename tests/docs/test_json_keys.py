@@ -73,7 +73,7 @@ def documented(command: str, tables: dict[str, dict[str, str]]) -> dict[str, str
 def values(value, path: str = ""):
     """(key path, value) of everything below `value`; the keys of dims are the model's own."""
     for key, inner in value.items():
-        inner_path = f"{path}.{'NAME' if path == 'dims' else key}".lstrip(".")
+        inner_path = f"{path}.{'NAME' if path in ('dims', 'dim_origins') else key}".lstrip(".")
         yield inner_path, inner
         if isinstance(inner, dict):
             yield from values(inner, inner_path)

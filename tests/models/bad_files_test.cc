@@ -4,7 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "models/family.h"
+#include "graph/error.h"
+#include "models/families.h"
 #include "models/load_model.h"
 
 namespace cairn {
@@ -37,12 +38,15 @@ const std::vector<test::BadFile> kLayers = {
      "'tanh'?"},
 };
 
+std::string known_types() {
+  return join_names(known_model_types({})) + " (a family file adds one: see CONTRIBUTING.md)";
+}
+
 const std::vector<test::BadFile> kConfigs = {
     {"billion_layers.json",
      "billion_layers: 'layers' is 1000000000: expected 0 to 100000 repeated blocks"},
     {"control_characters.json",
-     "control_characters.json:2:17: unknown model_type 'lla?[31mma'; known: gpt2, llama, "
-     "megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
+     "control_characters.json:2:17: unknown model_type 'lla?[31mma'; known: " + known_types()},
     {"dropout_of_one.json",
      "dropout_of_one.json:7:24: key 'attention_dropout': expected a rate in [0, 1), found 1"},
     {"dtype_as_list.json", "dtype_as_list.json:7:12: key 'dtype': expected a text, found a list"},
@@ -95,11 +99,23 @@ const std::vector<test::BadFile> kConfigs = {
      "unknown_activation.json:7:17: only hidden_act silu is known to this family (activation = "
      "'relu')"},
     {"unknown_model_type.json",
-     "unknown_model_type.json:2:17: unknown model_type 'lama'; did you mean 'llama'?; known: "
-     "gpt2, llama, megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
-    {"unknown_nested_model_type.json",
-     "unknown_nested_model_type.json:2:17: unknown model_type 'llava'; did you mean 'llama'?; "
-     "known: gpt2, llama, megatron_gpt, mistral (a family file adds one: see CONTRIBUTING.md)"},
+     "unknown_model_type.json:2:17: unknown model_type 'lama'; did you mean 'llama'?; known: " +
+         known_types()},
+    {"hybrid.json",
+     "hybrid.json:3:3: model_type 'jamba' has state-space (Mamba) layers (key 'mamba_d_state') and "
+     "layers of two kinds in turn (key 'attn_layer_period'), which no family counts"},
+    {"text_and_vision.json",
+     "text_and_vision.json:2:17: model_type 'llava' has a vision encoder (key 'vision_config'), "
+     "which no family counts; --part text takes its text_config, model_type 'llama', alone"},
+    {"text_within_text.json",
+     "text_within_text.json:1:1: the model has more parts than its text_config, which no family "
+     "counts; --part text takes its text_config alone"},
+    {"vision_without_text_config.json",
+     "vision_without_text_config.json:2:17: unknown model_type 'qwen2_vl', with a vision encoder "
+     "(key 'vision_config'), which no family counts, and without a text_config to take alone"},
+    {"vision_in_a_known_family.json",
+     "vision_in_a_known_family.json:3:3: the model has a vision encoder (key 'mm_vision_tower'), "
+     "which family 'llama' does not count"},
     {"vocab_past_63_bits.json",
      "vocab_past_63_bits: tensor 'embed.weight': its number of elements: 9000000000000000000 x "
      "64 does not fit in 63 bits"},

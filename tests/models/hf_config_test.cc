@@ -11,8 +11,9 @@
 namespace cairn {
 namespace {
 
-LoadedModel loaded(const std::string& config) {
-  return load_found_model({.tokens = 4}, classify_model(parse_document("config", config), "m"));
+LoadedModel loaded(const std::string& config, ModelRequest request = {}) {
+  request.tokens = 4;
+  return load_found_model(request, classify_model(parse_document("config", config), "m"));
 }
 
 std::string refusal(const std::string& config) {
@@ -118,22 +119,30 @@ TEST_CASE("the type of the weights is dtype or torch_dtype, with or without torc
   CHECK(has_note(unknown, "the config's dtype 'float8_e4m3' is not known: bf16 is taken"));
 }
 
-TEST_CASE("a model within a model is the text part, and said to be") {
+TEST_CASE("the text part of a model with more parts is taken when it is asked for") {
   const std::string nested =
-      "{\"model_type\": \"llava\", \"dtype\": \"float16\", \"vocab_size\": 7, \"text_config\": " +
+      "{\"model_type\": \"llava\", \"dtype\": \"float16\", \"vocab_size\": 7, \"audio_config\": "
+      "{}, "
+      "\"vision_config\": {}, \"text_config\": " +
       llama() + "}";
-  const LoadedModel model = loaded(nested);
+  const LoadedModel model = loaded(nested, {.text_part_only = true});
   CHECK(model.family == "llama");
   CHECK(dim(model, "vocab") == "100");  // the text part's own
   CHECK(model.recipe.precision == DataType::kFloat16);
-  CHECK(has_note(model, "only the text part (text_config) is counted"));
+  CHECK(has_note(model,
+                 "only the text part (text_config) is counted, not a vision encoder (key "
+                 "'vision_config') and an audio encoder (key 'audio_config')"));
 }
 
 TEST_CASE("keys that the text part leaves out are looked for around it") {
   const std::string nested =
       "{\"model_type\": \"llama\", \"hidden_size\": 64, \"vocab_size\": 100, \"text_config\": "
       "{\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 128}}";
-  CHECK(dim(loaded(nested), "hidden") == "64");
+  CHECK(dim(loaded(nested, {.text_part_only = true}), "hidden") == "64");
+}
+
+TEST_CASE("asking for the text part of a model of text changes nothing") {
+  CHECK(loaded(llama(), {.text_part_only = true}).notes.empty());
 }
 
 TEST_CASE("quantised weights are said not to be modelled") {

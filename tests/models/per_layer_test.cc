@@ -54,5 +54,6 @@ TEST_CASE("a per-layer list that cannot be right is refused at its place") {
         "config:1:22: key 'layer_types': expected one of full, sliding, found 'chunked'");
   CHECK(values_of("{layer_types: full}") ==
         "config:1:15: key 'layer_types': expected a list, found 'full'");
-  CHECK(values_of("{dense_layers: [1, [2]]}").find("expected a text, found a list") != std::string::npos);
+  CHECK(values_of("{dense_layers: [1, [2]]}").find("expected a text, found a list") !=
+        std::string::npos);
 }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/data_type.h"
+
+namespace cairn {
+
+// What the user typed about a model.
+struct ModelRequest {
+  // A catalogue name (llama-3.1-8b), a path (config.json or its folder, a model file, a plain
+  // graph), or org/name in the local Hugging Face cache.
+  std::string model = {};
+  std::int64_t batch = 1;
+  std::optional<std::int64_t> tokens = {};  // default: the smaller of 2048 and the model's limit
+  std::optional<std::int64_t> vocab = {};
+  std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
+  std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
+  std::string optimizer = "adamw";
+  std::string attention = {};
+  bool text_part_only = false;  // of a config with more parts than its text_config
+  std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
+};
+
+}  // namespace cairn
