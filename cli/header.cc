@@ -91,6 +91,9 @@ std::string explained_dims(const ModelOptions& options, const LoadedModel& model
                           is_flag ? (dim.value.integer == 1 ? "true" : "false") : spell(dim.value),
                           dim_origin_text(dim)});
   }
+  for (const ResolvedDim& dim : model.per_layer) {
+    table.rows.push_back({dim.name, "per layer", dim_origin_text(dim)});
+  }
   return table_text(table) + "\n";
 }
 

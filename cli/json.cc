@@ -69,9 +69,11 @@ void add_model(Json& document, const LoadedModel& model) {
   for (const ResolvedDim& dim : model.dims) dims[dim.name] = value_json(dim.value);
   document["dims"] = std::move(dims);
   Json origins = Json::object();
-  for (const ResolvedDim& dim : model.dims) {
-    origins[dim.name] = {{"from", std::string(dim_origin_name(dim.origin))},
-                         {"what", dim.origin_text}};
+  for (const auto* const resolved : {&model.dims, &model.per_layer}) {
+    for (const ResolvedDim& dim : *resolved) {
+      origins[dim.name] = {{"from", std::string(dim_origin_name(dim.origin))},
+                           {"what", dim.origin_text}};
+    }
   }
   document["dim_origins"] = std::move(origins);
   document["precision"] =

@@ -106,6 +106,11 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   LoadedModel model{.name = found.name, .family = family.name};
   model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
   const std::vector<PerLayerValues> per_layer = resolve_per_layer(family, numbers.sources);
+  for (const PerLayerValues& values : per_layer) {
+    model.per_layer.push_back({.name = values.dim->name,
+                               .origin = origin_of(values),
+                               .origin_text = origin_text_of(values)});
+  }
   add_sample_dims(family, request, model.dims);
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;

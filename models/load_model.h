@@ -20,10 +20,11 @@ namespace cairn {
 
 struct LoadedModel {
   Graph graph = {};
-  std::string name = {};               // as reports print it: "llama-3.1-8b"
-  std::string family = {};             // "" for a plain graph
-  std::vector<ResolvedDim> dims = {};  // in the family's order, then batch, and tokens if any
-  std::string attention = {};          // the implementation taken; "" where the family has none
+  std::string name = {};                    // as reports print it: "llama-3.1-8b"
+  std::string family = {};                  // "" for a plain graph
+  std::vector<ResolvedDim> dims = {};       // in the family's order, then batch, and tokens if any
+  std::vector<ResolvedDim> per_layer = {};  // without values: these differ from layer to layer
+  std::string attention = {};  // the implementation taken; "" where the family has none
   Recipe recipe = {};
   std::vector<std::string> notes = {};  // what the reader wants the user to know, one line each
 };

@@ -55,6 +55,15 @@ std::vector<PerLayerValues> resolve_per_layer(const Family& family,
   return resolved;
 }
 
+DimOrigin origin_of(const PerLayerValues& values) {
+  return values.found.node == nullptr ? DimOrigin::kDefault : DimOrigin::kFile;
+}
+
+std::string origin_text_of(const PerLayerValues& values) {
+  if (values.found.node != nullptr) return values.found.key;
+  return values.dim->is_membership ? "no layer" : values.dim->default_value->expression.text;
+}
+
 Value value_in_block(const PerLayerValues& values, std::int64_t block, const Scope& scope) {
   if (values.dim->is_membership) {
     const bool is_member = std::find(values.values.begin(), values.values.end(),
