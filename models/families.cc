@@ -49,6 +49,9 @@ Family family_named(const Document& document, const Node& name, const Folders& f
 
 std::optional<Family> family_of_model_type(const std::string& model_type, const Folders& folders) {
   for (const LibraryFile& file : library_files("families", folders)) {
+    // An embedded file that does not mention the type need not be parsed.
+    if (file.path.empty() && file.embedded_text.find(model_type) == std::string_view::npos)
+      continue;
     Document document = read_library_file(file);
     const std::vector<std::string> types = family_model_types(document);
     if (std::find(types.begin(), types.end(), model_type) != types.end()) {

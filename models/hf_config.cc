@@ -13,43 +13,54 @@ namespace cairn {
 namespace {
 
 // A key that stands for a part of the model, and what that part is: "a vision encoder".
+struct PartKey {
+  std::string key = {};
+  std::string what = {};
+};
+
+struct PartKeys {
+  std::vector<PartKey> towers = {};  // beside the text model
+  std::vector<PartKey> layers = {};  // within it
+};
+
 struct UncountedPart {
   std::string key = {};
   std::string what = {};
   Position position = {};  // of the key in the config
 };
 
-struct UncountedParts {
-  std::vector<UncountedPart> towers = {};  // beside the text model
-  std::vector<UncountedPart> layers = {};  // within it
-};
-
-// What `mapping` has of the parts that one section of models/uncounted/*.yaml lists.
-void add_parts(const Fields& listed, const Node& section, const Node& mapping,
-               const Document& document, std::vector<UncountedPart>& parts) {
-  for (const Entry& entry : section.entries) {
-    for (const Entry& present : mapping.entries) {
-      if (present.key != entry.key || present.value.kind == NodeKind::kNull) continue;
-      parts.push_back({.key = entry.key,
-                       .what = to_text(document, entry.value, listed.what_of(entry.key)),
-                       .position = present.key_position});
-    }
+void read_section(const Document& document, Fields& fields, std::string_view name,
+                  std::vector<PartKey>& keys) {
+  const Node* const section = fields.find(name);
+  if (section == nullptr) return;
+  const Fields listed(document, *section, std::string(name));
+  for (const Entry& entry : section->entries) {
+    keys.push_back(
+        {.key = entry.key, .what = to_text(document, entry.value, listed.what_of(entry.key))});
   }
 }
 
-UncountedParts uncounted_parts(const Node& mapping, const Folders& folders) {
-  UncountedParts parts;
+PartKeys read_part_keys(const Folders& folders) {
+  PartKeys keys;
   for (const LibraryFile& file : library_files("uncounted", folders)) {
     const Document document = read_library_file(file);
     Fields fields(document, document.root, "uncounted parts");
     check_own_name(file, document, fields.text("uncounted"));
-    if (const Node* towers = fields.find("towers")) {
-      add_parts(Fields(document, *towers, "towers"), *towers, mapping, document, parts.towers);
-    }
-    if (const Node* layers = fields.find("layers")) {
-      add_parts(Fields(document, *layers, "layers"), *layers, mapping, document, parts.layers);
-    }
+    read_section(document, fields, "towers", keys.towers);
+    read_section(document, fields, "layers", keys.layers);
     fields.refuse_unknown();
+  }
+  return keys;
+}
+
+// The parts whose keys the mapping has.
+std::vector<UncountedPart> parts_in(const Node& mapping, const std::vector<PartKey>& keys) {
+  std::vector<UncountedPart> parts;
+  for (const PartKey& part : keys) {
+    for (const Entry& entry : mapping.entries) {
+      if (entry.key != part.key || entry.value.kind == NodeKind::kNull) continue;
+      parts.push_back({.key = part.key, .what = part.what, .position = entry.key_position});
+    }
   }
   return parts;
 }
@@ -77,24 +88,26 @@ std::string known_types_text(const std::string& type, const Folders& folders) {
                      did_you_mean(type, known), join_names(known));
 }
 
-Family family_of_type(const Document& document, const Node& mapping, const Folders& folders) {
+Family family_of_type(const Document& document, const Node& mapping, const PartKeys& keys,
+                      const Folders& folders) {
   const Node* node = find_value(mapping, "model_type");
   if (node == nullptr) node = find_value(document.root, "model_type");
   if (node == nullptr) fail_at(document, mapping.position, "missing key 'model_type'");
   const std::string type = to_text(document, *node, "key 'model_type'");
   std::optional<Family> family = family_of_model_type(type, folders);
-  const UncountedParts parts = uncounted_parts(mapping, folders);
-  if (!parts.layers.empty()) {
-    fail_at(document, parts.layers[0].position,
+  const std::vector<UncountedPart> layers = parts_in(mapping, keys.layers);
+  if (!layers.empty()) {
+    fail_at(document, layers[0].position,
             fmt::format("model_type {} has {}, which no family counts", in_quotes(type),
-                        parts_text(parts.layers)));
+                        parts_text(layers)));
   }
   if (family) return std::move(*family);
-  if (!parts.towers.empty()) {
+  const std::vector<UncountedPart> towers = parts_in(mapping, keys.towers);
+  if (!towers.empty()) {
     fail_at(document, node->position,
             fmt::format("unknown model_type {}, with {}, which no family counts, and without a "
                         "text_config to take alone",
-                        in_quotes(type), parts_text(parts.towers)));
+                        in_quotes(type), parts_text(towers)));
   }
   fail_at(document, node->position,
           fmt::format("unknown model_type {}{}", in_quotes(type), known_types_text(type, folders)));
@@ -102,15 +115,14 @@ Family family_of_type(const Document& document, const Node& mapping, const Folde
 
 // Refuses to count a model's text part as if it were the whole.
 [[noreturn]] void refuse_half(const Document& document, const Node& text_config,
-                              const UncountedParts& parts) {
+                              const std::vector<UncountedPart>& towers) {
   const Node* const type = find_value(document.root, "model_type");
   const Node* const text_type = find_value(text_config, "model_type");
   std::string text = "the model";
   if (type != nullptr && type->kind == NodeKind::kScalar) {
     text = "model_type " + in_quotes(type->scalar);
   }
-  text += parts.towers.empty() ? " has more parts than its text_config"
-                               : " has " + parts_text(parts.towers);
+  text += towers.empty() ? " has more parts than its text_config" : " has " + parts_text(towers);
   text += ", which no family counts; --part text takes its text_config";
   if (text_type != nullptr && text_type->kind == NodeKind::kScalar) {
     text += fmt::format(", model_type {},", in_quotes(text_type->scalar));
@@ -137,21 +149,22 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const Folders& folder
     fail_at(document, text_config->position,
             "key 'text_config': expected a mapping, found " + describe(*text_config));
   }
-  const UncountedParts parts = uncounted_parts(root, folders);
-  if (text_config != nullptr && !text_part_only) refuse_half(document, *text_config, parts);
-  ModelNumbers numbers{
-      .family = family_of_type(document, text_config == nullptr ? root : *text_config, folders)};
-  if (text_config == nullptr && !parts.towers.empty()) {
-    fail_at(document, parts.towers[0].position,
-            fmt::format("the model has {}, which family '{}' does not count",
-                        parts_text(parts.towers), numbers.family.name));
+  const PartKeys keys = read_part_keys(folders);
+  const std::vector<UncountedPart> towers = parts_in(root, keys.towers);
+  if (text_config != nullptr && !text_part_only) refuse_half(document, *text_config, towers);
+  ModelNumbers numbers{.family = family_of_type(
+                           document, text_config == nullptr ? root : *text_config, keys, folders)};
+  if (text_config == nullptr && !towers.empty()) {
+    fail_at(document, towers[0].position,
+            fmt::format("the model has {}, which family '{}' does not count", parts_text(towers),
+                        numbers.family.name));
   }
   if (text_config != nullptr) {
     numbers.sources.push_back({.document = &document, .mapping = text_config});
-    numbers.notes.push_back(parts.towers.empty()
+    numbers.notes.push_back(towers.empty()
                                 ? "only the text part (text_config) is counted"
                                 : fmt::format("only the text part (text_config) is counted, not {}",
-                                              parts_text(parts.towers)));
+                                              parts_text(towers)));
   }
   numbers.sources.push_back({.document = &document, .mapping = &root});
   for (const DimSource& source : numbers.sources) read_data_type(source, numbers);
