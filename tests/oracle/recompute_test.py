@@ -18,12 +18,12 @@ GPT2 = {"norm1": "ln_1", "qkv": "attn.c_attn", "o": "attn.c_proj", "norm2": "ln_
 GPT2_DROPOUTS = {"attn_drop": "attn.resid_dropout", "mlp_drop": "mlp.dropout"}
 
 
+DIMS = {"llama": dict(hidden_size=32, intermediate_size=48), "gpt2": dict(n_embd=32)}
+
+
 def build(kind, dropout=0.0):
-    if kind == "llama":
-        return models.llama(hidden_size=32, num_hidden_layers=LAYERS, num_attention_heads=4,
-                            intermediate_size=48, vocab_size=64)
-    return models.gpt2(attention="eager", dropout=dropout, n_embd=32, n_layer=LAYERS, n_head=4,
-                       vocab_size=64)
+    attention = "sdpa" if kind == "llama" else "eager"
+    return models.build(kind, attention=attention, dropout=dropout, layers=LAYERS, **DIMS[kind])
 
 
 def modules_of(kind, dropout):
