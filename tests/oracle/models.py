@@ -59,6 +59,78 @@ FAMILIES = {
         "GPT2Config", "GPT2LMHeadModel", "transformer.h", dims=dict(n_embd=64, n_head=4),
         variants={"small": {}, "medium, ffn of its own": dict(n_embd=192, n_head=6, n_inner=500)},
         dropouts=("attn_pdrop", "resid_pdrop", "embd_pdrop"), layer_count="n_layer"),
+    "mistral": Family(
+        "MistralConfig", "MistralForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
+                  intermediate_size=96),
+        variants={
+            "a window": dict(sliding_window=16),
+            "a window as wide as the tokens": dict(sliding_window=32),
+            "a wider window": dict(sliding_window=33),
+            "no window": dict(sliding_window=None),
+        }),
+    "qwen2": Family(
+        "Qwen2Config", "Qwen2ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
+                  intermediate_size=96),
+        variants={
+            "small": {},
+            "every head its own keys": dict(num_key_value_heads=4),
+            "a window in later layers": dict(use_sliding_window=True, sliding_window=16,
+                                             max_window_layers=1),
+        },
+        blocks=(0, 1)),
+    "qwen3": Family(
+        "Qwen3Config", "Qwen3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+                  intermediate_size=96),
+        variants={"small": {}, "biases": dict(attention_bias=True, num_key_value_heads=4)}),
+    "phi3": Family(
+        "Phi3Config", "Phi3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, intermediate_size=96),
+        variants={
+            "every head its own keys": {},
+            "grouped heads, partly rotated": dict(
+                num_key_value_heads=2,
+                rope_parameters=dict(rope_type="default", rope_theta=1e4,
+                                     partial_rotary_factor=0.5)),
+            "a window": dict(sliding_window=16, num_key_value_heads=2),
+        },
+        dropouts=("resid_pdrop", "attention_dropout")),
+    "gemma": Family(
+        "GemmaConfig", "GemmaForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=1, head_dim=32,
+                  intermediate_size=96),
+        variants={"one key head": {}, "erf": dict(hidden_act="gelu", num_key_value_heads=4)}),
+    "gemma2": Family(
+        "Gemma2Config", "Gemma2ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+                  intermediate_size=96, sliding_window=16),
+        blocks=(0, 1)),
+    "gemma3_text": Family(
+        "Gemma3TextConfig", "Gemma3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=1, head_dim=32,
+                  intermediate_size=96, sliding_window=16),
+        variants={"small": {}, "a cap on the logits": dict(final_logit_softcapping=30.0)},
+        blocks=(0, 5)),
+    "opt": Family(
+        "OPTConfig", "OPTForCausalLM", "model.decoder.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, ffn_dim=96),
+        variants={
+            "small": {},
+            "norms after, narrow embeddings": dict(do_layer_norm_before=False,
+                                                   word_embed_proj_dim=32),
+            "no biases": dict(enable_bias=False),
+        },
+        dropouts=("dropout", "attention_dropout")),
+    "gpt_neox": Family(
+        "GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, intermediate_size=96),
+        variants={
+            "small": {},
+            "one after the other": dict(use_parallel_residual=False, attention_bias=False),
+        },
+        dropouts=("hidden_dropout", "attention_dropout")),
 }
 
 
