@@ -153,17 +153,20 @@ std::string show_text(const ShownBlock& shown) {
   return text;
 }
 
-Json tensor_json(const Tensor& tensor) {
+Json tensor_json(const Graph& graph, const Tensor& tensor) {
+  const Storage& storage = graph.storage(tensor.storage);
   return {{"name", tensor.name},
           {"shape", tensor.shape},
           {"dtype",
            tensor.shape.empty() ? Json() : Json(std::string(data_type_name(tensor.data_type)))},
-          {"bytes", tensor.bytes}};
+          {"bytes", tensor.bytes},
+          {"storage", graph.tensor(storage.owner).name},
+          {"storage_bytes", storage.bytes}};
 }
 
 Json tensors_json(const Graph& graph, const std::vector<TensorId>& tensors) {
   Json json = Json::array();
-  for (const TensorId tensor : tensors) json.push_back(tensor_json(graph.tensor(tensor)));
+  for (const TensorId tensor : tensors) json.push_back(tensor_json(graph, graph.tensor(tensor)));
   return json;
 }
 

@@ -86,6 +86,7 @@ struct OpAttributes {
   std::int64_t groups = 0;                 // conv2d: of channels; 0: one
   std::int64_t axis = 0;                   // which dim, from 0 or from the end below 0
   std::int64_t window = 0;                 // attention: of keys a query sees; 0: all
+  bool softcap = false;                    // attention: scores go through a scaled tanh
   bool in_place = false;                   // relu, add: over the first input's storage
   std::int64_t experts = 0;                // how many there are
   std::int64_t experts_per_token = 0;      // how many each token takes

@@ -76,6 +76,19 @@ FoundValue ConfigIndex::find(const std::string& dim_name,
   return {};
 }
 
+bool ConfigIndex::is_null(const std::string& dim_name,
+                          const std::vector<std::string>& config_keys) const {
+  const std::vector<std::string> own_name = {dim_name};
+  return std::any_of(sources_.begin(), sources_.end(), [&](const DimSource& source) {
+    const std::vector<std::string>& keys = source.by_dim_name ? own_name : config_keys;
+    return std::any_of(source.mapping->entries.begin(), source.mapping->entries.end(),
+                       [&](const Entry& entry) {
+                         return entry.value.kind == NodeKind::kNull &&
+                                std::find(keys.begin(), keys.end(), entry.key) != keys.end();
+                       });
+  });
+}
+
 void ConfigIndex::fail_missing(const std::string& dim_name,
                                const std::vector<std::string>& config_keys,
                                const std::string& family_name) const {

@@ -34,6 +34,9 @@ class ConfigIndex {
   // path meets something that is no mapping or list.
   FoundValue find(const std::string& dim_name, const std::vector<std::string>& config_keys) const;
 
+  // Whether one of a dim's keys is there, at the top of some source, with no value.
+  bool is_null(const std::string& dim_name, const std::vector<std::string>& config_keys) const;
+
   // Throws the InputError for a dim that nothing gives.
   [[noreturn]] void fail_missing(const std::string& dim_name,
                                  const std::vector<std::string>& config_keys,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 #include "graph/checked.h"
@@ -21,9 +22,12 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
   switch (dim.type) {
     case DimType::kSize: {
       const std::int64_t size = to_integer(document, node, what);
-      if (size < 1) {
+      if (size < dim.least) {
         fail_at(document, node.position,
-                fmt::format("{}: expected a positive integer, found {}", what, size));
+                fmt::format("{}: expected {}, found {}", what,
+                            dim.least == 1 ? "a positive integer"
+                                           : fmt::format("an integer from {}", dim.least),
+                            size));
       }
       return integer_value(size);
     }
@@ -36,6 +40,14 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
                 fmt::format("{}: expected a rate in [0, 1), found {}", what, rate));
       }
       return number_value(rate);
+    }
+    case DimType::kFactor: {
+      const double factor = to_number(document, node, what);
+      if (factor <= 0.0) {
+        fail_at(document, node.position,
+                fmt::format("{}: expected a number above 0, found {}", what, factor));
+      }
+      return number_value(factor);
     }
     case DimType::kText:
       return text_value(to_text(document, node, what));
@@ -77,6 +89,16 @@ Value parse_override(const FamilyDim& dim, const DimOverride& given) {
       }
       return number_value(rate);
     }
+    case DimType::kFactor: {
+      double factor = 0;
+      const char* const end_of_text = given.value.data() + given.value.size();
+      const auto [end, error] = std::from_chars(given.value.data(), end_of_text, factor);
+      if (error != std::errc() || end != end_of_text || !(factor > 0.0 && std::isfinite(factor))) {
+        throw InputError(
+            fmt::format("{}: expected a number above 0, found '{}'", given.option, given.value));
+      }
+      return number_value(factor);
+    }
     case DimType::kText:
       return text_value(given.value);
   }
@@ -104,6 +126,9 @@ bool is_of_type(const Value& value, DimType type) {
     case DimType::kRate:
       return (value.kind == ValueKind::kInteger && value.integer == 0) ||
              (value.kind == ValueKind::kNumber && value.number >= 0.0 && value.number < 1.0);
+    case DimType::kFactor:
+      return (value.kind == ValueKind::kInteger && value.integer > 0) ||
+             (value.kind == ValueKind::kNumber && value.number > 0.0);
     case DimType::kText:
       return value.kind == ValueKind::kText;
   }
@@ -118,6 +143,8 @@ std::string_view type_text(DimType type) {
       return "true or false";
     case DimType::kRate:
       return "a rate in [0, 1)";
+    case DimType::kFactor:
+      return "a number above 0";
     case DimType::kText:
       return "a text in quotes";
   }
@@ -126,9 +153,8 @@ std::string_view type_text(DimType type) {
 
 // A default that cannot be computed is a fault of the values it is computed from, where the user
 // gave some, else of the family.
-Value default_value(const Family& family, const FamilyDim& dim, const Scope& known,
-                    const std::vector<DimSource>& sources) {
-  const PlacedExpression& placed = *dim.default_value;
+Value default_value(const Family& family, const FamilyDim& dim, const PlacedExpression& placed,
+                    const Scope& known, const std::vector<DimSource>& sources) {
   const Document& document = *placed.document;
   try {
     Value value = evaluate(placed.expression, known);
@@ -198,8 +224,12 @@ std::vector<ResolvedDim> resolve_dims(const Family& family, const std::vector<Di
       resolved.value = read_value(dim, found);
       resolved.origin = DimOrigin::kFile;
       resolved.origin_text = found.key;
+    } else if (dim.null_value && index.is_null(dim.name, dim.config_keys)) {
+      resolved.value = default_value(family, dim, *dim.null_value, known, sources);
+      resolved.origin = DimOrigin::kFile;
+      resolved.origin_text = "null";
     } else if (dim.default_value) {
-      resolved.value = default_value(family, dim, known, sources);
+      resolved.value = default_value(family, dim, *dim.default_value, known, sources);
       resolved.origin = DimOrigin::kDefault;
       resolved.origin_text = dim.default_value->expression.text;
     } else {

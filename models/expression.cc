@@ -192,6 +192,17 @@ Value negate(const Site& site, const Value& value) {
   return integer_value(-value.integer);
 }
 
+// The largest integer that is not above the value.
+Value floor_of(const Site& site, const Value& value) {
+  if (value.kind == ValueKind::kInteger) return value;
+  const double number = std::floor(as_number(site, value));
+  constexpr double kMostExact = 9007199254740992.0;  // 2^53
+  if (std::abs(number) > kMostExact) {
+    fail(site, fmt::format("{} is past 2^53: expected a smaller number", spell(value)));
+  }
+  return integer_value(static_cast<std::int64_t>(number));
+}
+
 const Value& require_value(const Expression& expression, const Instruction& instruction,
                            const Scope& scope) {
   const std::string& name = expression.names[instruction.operand];
@@ -253,6 +264,9 @@ Value evaluate(const Expression& expression, const Scope& scope) {
         break;
       case Operation::kNegate:
         stack.back() = negate(site, stack.back());
+        break;
+      case Operation::kFloor:
+        stack.back() = floor_of(site, stack.back());
         break;
       case Operation::kNot:
         stack.back() = integer_value(is_true(site, stack.back()) ? 0 : 1);

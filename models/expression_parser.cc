@@ -39,7 +39,8 @@ constexpr Operator kProducts[] = {{"*", Operation::kMultiply},
 constexpr Operator kFunctions[] = {{"min", Operation::kMin},
                                    {"max", Operation::kMax},
                                    {"ceil_div", Operation::kCeilDivide},
-                                   {"round_up", Operation::kRoundUp}};
+                                   {"round_up", Operation::kRoundUp},
+                                   {"floor", Operation::kFloor}};
 constexpr std::string_view kWords[] = {"if", "else", "and", "or", "not"};
 
 class Parser {
@@ -291,8 +292,10 @@ class Parser {
     require("(");
     const Level level(*this);
     conditional();
-    require(",");
-    conditional();
+    if (function->operation != Operation::kFloor) {  // all others take two
+      require(",");
+      conditional();
+    }
     require(")");
     emit(function->operation, begin);
   }

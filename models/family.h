@@ -24,7 +24,7 @@ struct PlacedExpression {
   const Node* node = nullptr;          // in that document
 };
 
-enum class DimType { kSize, kFlag, kRate, kText };
+enum class DimType { kSize, kFlag, kRate, kFactor, kText };
 
 // A dim, and the config.json keys that give it.
 struct FamilyDim {
@@ -32,6 +32,8 @@ struct FamilyDim {
   DimType type = DimType::kSize;
   std::vector<std::string> config_keys = {};
   std::optional<PlacedExpression> default_value = {};  // without one, the key must be there
+  std::optional<PlacedExpression> null_value = {};     // where the key is there and its value null
+  std::int64_t least = 1;                              // of a size
 };
 
 // A dim with a value for each block of a repeat.

@@ -19,9 +19,10 @@ struct DimSection {
 constexpr std::size_t kMostDims = 1000;
 constexpr std::size_t kMostConfigKeys = 16;
 
-constexpr std::array<DimSection, 4> kDimSections = {{{"dims", DimType::kSize},
+constexpr std::array<DimSection, 5> kDimSections = {{{"dims", DimType::kSize},
                                                      {"flags", DimType::kFlag},
                                                      {"rates", DimType::kRate},
+                                                     {"factors", DimType::kFactor},
                                                      {"texts", DimType::kText}}};
 
 // A key of config.json, or a path to a value: "rope_parameters.partial_rotary_factor", "depths[0]".
@@ -45,7 +46,35 @@ std::string parse_config_key(const Document& document, const Node& node, const s
 struct KeysAndDefault {
   std::vector<std::string> config_keys = {};
   std::optional<PlacedExpression> default_value = {};
+  std::optional<PlacedExpression> null_value = {};
+  std::int64_t least = 1;
 };
+
+// "{key: sliding_window, default: 4096, if_null: 0}", for what a list cannot say.
+KeysAndDefault parse_key_mapping(const Document& document, const Node& node,
+                                 const std::string& what) {
+  KeysAndDefault parsed;
+  Fields fields(document, node, what);
+  const Node& key = fields.require("key");
+  if (key.kind != NodeKind::kSequence) {
+    parsed.config_keys = {parse_config_key(document, key, what)};
+  } else {
+    for (const Node& item : to_list(document, key, fields.what_of("key"))) {
+      parsed.config_keys.push_back(parse_config_key(document, item, what));
+    }
+  }
+  if (const Node* value = fields.find("default")) {
+    parsed.default_value = parse_placed_expression(document, *value, fields.what_of("default"));
+  }
+  if (const Node* value = fields.find("if_null")) {
+    parsed.null_value = parse_placed_expression(document, *value, fields.what_of("if_null"));
+  }
+  if (const Node* value = fields.find("least")) {
+    parsed.least = to_integer(document, *value, fields.what_of("least"));
+  }
+  fields.refuse_unknown();
+  return parsed;
+}
 
 // "hidden_size" (a key that must be there), or "[key, other_key, default expression]".
 KeysAndDefault parse_keys(const Document& document, const Node& node, const std::string& what) {
@@ -120,12 +149,17 @@ void parse_dims(const Document& document, Fields& fields, DimNames& names, Famil
     const Fields dims(document, *node, std::string(section->key));
     for (const Entry& entry : node->entries) {
       names.add(document, entry);
-      KeysAndDefault keys = parse_keys(document, entry.value, fmt::format("dim '{}'", entry.key));
+      const std::string what = fmt::format("dim '{}'", entry.key);
+      KeysAndDefault keys = entry.value.kind == NodeKind::kMapping
+                                ? parse_key_mapping(document, entry.value, what)
+                                : parse_keys(document, entry.value, what);
       put<FamilyDim>(document, entry,
                      {.name = entry.key,
                       .type = section->type,
                       .config_keys = std::move(keys.config_keys),
-                      .default_value = std::move(keys.default_value)},
+                      .default_value = std::move(keys.default_value),
+                      .null_value = std::move(keys.null_value),
+                      .least = keys.least},
                      family.dims);
     }
   }

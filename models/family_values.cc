@@ -95,6 +95,9 @@ void set_attribute(AttributeKey key, const PlacedExpression& expression, const S
     case AttributeKey::kWindow:
       attributes.window = zero_or_more(expression, scope);
       break;
+    case AttributeKey::kSoftcap:
+      attributes.softcap = holds(expression, scope);
+      break;
     case AttributeKey::kInPlace:
       attributes.in_place = holds(expression, scope);
       break;

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/checked.h"
+#include "graph/ops/attention_dims.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
@@ -10,51 +13,31 @@
 namespace cairn {
 namespace {
 
-struct AttentionDims {
-  std::int64_t batch = 0;
-  std::int64_t tokens = 0;
-  std::int64_t heads = 0;
-  std::int64_t head_dim = 0;
-};
-
-AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t heads) {
-  if (q.shape.size() != 3) {
-    refuse(op, fmt::format("'{}' must be [batch, tokens, width], found {}", q.name,
-                           shape_text(q.shape)));
-  }
-  if (q.shape[2] % heads != 0) {
-    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads", q.shape[2], q.name,
-                           heads));
-  }
-  return {
-      .batch = q.shape[0], .tokens = q.shape[1], .heads = heads, .head_dim = q.shape[2] / heads};
-}
-
-std::int64_t round_up(const OpContext& op, std::int64_t value, std::int64_t multiple) {
-  return product(op, {value / multiple + (value % multiple == 0 ? 0 : 1), multiple});
-}
-
-void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expected) {
-  if (tensor.shape == expected) return;
-  refuse(op, fmt::format("'{}' must be {}, found {}", tensor.name, shape_text(expected),
-                         shape_text(tensor.shape)));
+// FLOPs of one product that the kernel runs. Query i of a causal one sees min(i, window) keys
+// before it: tokens * window - window^2 / 2 pairs, and half of all where there is no window.
+std::int64_t executed_product_flops(const OpContext& op, const AttentionDims& dims) {
+  const std::int64_t pair_flops = product(op, {2, dims.batch, dims.heads, dims.head_dim});
+  const std::int64_t all_pairs = product(op, {dims.tokens, dims.tokens});
+  if (!op.attributes.causal) return product(op, {pair_flops, all_pairs});
+  std::int64_t window = dims.tokens;
+  if (op.attributes.window > 0) window = std::min(window, op.attributes.window);
+  // Neither product passes all_pairs; pair_flops is even.
+  return product(op, {pair_flops / 2, 2 * dims.tokens - window, window});
 }
 
 // Saves q, k, v, its output and the logsumexp (flash_attn_interface.py, save_for_backward), and
 // with dropout the 16 bytes of the random state. FLOPs as torch's counter has them: two products
 // of 2 * batch * heads * tokens^2 * head_dim, five in the backward pass; a causal kernel executes
-// half. Backward workspace: fp32 dq, the row sums, and k's and v's gradients for every query head
-// before they are summed over a group (flash-attention csrc/flash_attn/flash_api.cpp).
+// half, and with a window skips what no query of a block sees. Backward workspace: fp32 dq, the row
+// sums, and k's and v's gradients for every query head before they are summed over a group
+// (flash-attention csrc/flash_attn/flash_api.cpp).
 OpDerivation derive_attention(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
-  const std::int64_t kv_heads = op.attributes.kv_heads == 0 ? dims.heads : op.attributes.kv_heads;
-  if (dims.heads % kv_heads != 0) {
-    refuse(op, fmt::format("{} heads do not divide into {} kv_heads", dims.heads, kv_heads));
+  const std::int64_t kv_heads = checked_kv_heads(op, dims);
+  if (op.attributes.window > 0 && !op.attributes.causal) {
+    refuse(op, "a window is of a causal kernel");
   }
-  const Shape kv_shape = with_last_dim(q.shape, kv_heads * dims.head_dim);
-  check_shape(op, *op.inputs[1], kv_shape);
-  check_shape(op, *op.inputs[2], kv_shape);
   OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = q.shape}},
                       .auxiliaries = {{.suffix = "logsumexp",
                                        .data_type = DataType::kFloat32,
@@ -74,14 +57,12 @@ OpDerivation derive_attention(const OpContext& op) {
     result.backward_workspace_bytes =
         checked_add(result.backward_workspace_bytes, product(op, {2, q.bytes}), "op '{}'", op.name);
   }
-  const std::int64_t product_flops =
-      product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});
+  const std::int64_t product_flops = attention_product_flops(op, dims);
   result.forward = matmul_cost(product(op, {2, product_flops}), 1);
   result.backward = matmul_cost(product(op, {5, product_flops}), 3);
-  if (op.attributes.causal) {
-    result.forward.executed_flops /= 2;
-    result.backward.executed_flops /= 2;
-  }
+  const std::int64_t executed = executed_product_flops(op, dims);
+  result.forward.executed_flops = product(op, {2, executed});
+  result.backward.executed_flops = product(op, {5, executed});
   return result;
 }
 
@@ -93,8 +74,7 @@ OpDerivation derive_scores(const OpContext& op) {
   OpDerivation result{.outputs = {{.data_type = q.data_type,
                                    .shape = {dims.batch, dims.heads, dims.tokens, dims.tokens}}}};
   result.saved.inputs = {0, 1};
-  const std::int64_t product_flops =
-      product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});
+  const std::int64_t product_flops = attention_product_flops(op, dims);
   result.forward = matmul_cost(product_flops, 1);
   result.backward = matmul_cost(product(op, {2, product_flops}), 2);
   return result;
@@ -109,8 +89,7 @@ OpDerivation derive_values(const OpContext& op) {
   OpDerivation result{.outputs = {{.data_type = v.data_type, .shape = v.shape}}};
   if (v.requires_grad) result.saved.inputs.push_back(0);
   if (probabilities.requires_grad) result.saved.inputs.push_back(1);
-  const std::int64_t product_flops =
-      product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});
+  const std::int64_t product_flops = attention_product_flops(op, dims);
   result.forward = matmul_cost(product_flops, 1);
   result.backward = matmul_cost(product(op, {2, product_flops}), 2);
   return result;
@@ -137,7 +116,7 @@ OpKindInfo attention_kind() {
           .min_inputs = 3,
           .max_inputs = 3,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kCausal,
-                         AttributeKey::kProbability},
+                         AttributeKey::kProbability, AttributeKey::kWindow, AttributeKey::kSoftcap},
           .required = {AttributeKey::kHeads},
           .derive = derive_attention};
 }

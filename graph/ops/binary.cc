@@ -101,6 +101,24 @@ OpDerivation derive_mul_weight(const OpContext& op) {
   return derive_product(op, *op.inputs[0], *op.parameters[0]);
 }
 
+// x * (1 + w) in x's type, as Gemma's norm has it: the sum is a tensor of its own, which is saved
+// for x's gradient. The weight's gradient is first made at x's size, then summed.
+OpDerivation derive_mul_one_plus_weight(const OpContext& op) {
+  const Tensor& x = *op.inputs[0];
+  const Tensor& weight = *op.parameters[0];
+  OpDerivation result{
+      .outputs = {{.data_type = x.data_type, .shape = x.shape}},
+      .auxiliaries = {{.suffix = "sum", .data_type = x.data_type, .shape = weight.shape}},
+      .forward = {.kernel_count = 2},
+      .backward = memory_bound_cost()};
+  if (weight.requires_grad) {
+    result.saved.inputs.push_back(0);
+    result.backward_workspace_bytes = x.bytes;
+  }
+  if (x.requires_grad) result.saved.auxiliaries.push_back(0);
+  return result;
+}
+
 // Gated activations as one kernel: gate and up are saved, nothing between. One input holds both
 // halves.
 OpDerivation derive_gated(const OpContext& op) {
@@ -135,6 +153,12 @@ OpKindInfo mul_table_kind() {
 
 OpKindInfo mul_weight_kind() {
   return {.name = "mul_weight", .parameters = mul_weight_parameters, .derive = derive_mul_weight};
+}
+
+OpKindInfo mul_one_plus_weight_kind() {
+  return {.name = "mul_one_plus_weight",
+          .parameters = mul_weight_parameters,
+          .derive = derive_mul_one_plus_weight};
 }
 
 OpKindInfo swiglu_kind() {

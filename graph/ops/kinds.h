@@ -13,6 +13,7 @@ OpKindInfo layer_norm_kind();
 OpKindInfo rms_norm_kind();
 OpKindInfo rope_kind();
 OpKindInfo attention_kind();
+OpKindInfo masked_attention_kind();
 OpKindInfo swiglu_kind();
 OpKindInfo geglu_kind();
 OpKindInfo dropout_kind();
@@ -21,6 +22,7 @@ OpKindInfo dropout_kind();
 OpKindInfo attention_scores_kind();
 OpKindInfo attention_values_kind();
 OpKindInfo repeat_kv_kind();
+OpKindInfo matmul_rows_kind();
 OpKindInfo softmax_kind();
 
 // Losses.
@@ -33,8 +35,10 @@ OpKindInfo add_kind();
 OpKindInfo mul_kind();
 OpKindInfo mul_table_kind();
 OpKindInfo mul_weight_kind();
+OpKindInfo mul_one_plus_weight_kind();
 OpKindInfo gelu_kind();
 OpKindInfo silu_kind();
+OpKindInfo relu_kind();
 OpKindInfo tanh_kind();
 OpKindInfo pow_kind();
 OpKindInfo rsqrt_kind();
@@ -48,6 +52,8 @@ OpKindInfo copy_kind();
 OpKindInfo mean_kind();
 OpKindInfo slice_kind();
 OpKindInfo split_kind();
+OpKindInfo split_heads_kind();
+OpKindInfo merge_heads_kind();
 OpKindInfo cat_kind();
 
 // States everything itself (GraphBuilder::add_custom).

@@ -13,6 +13,7 @@ constexpr std::int64_t kMostParts = 4096;
 
 std::int64_t part_width(const OpContext& op, const Tensor& input) {
   const std::int64_t parts = op.attributes.parts;
+  if (parts < 1) refuse(op, "needs 'parts' or 'widths'");
   if (parts > kMostParts) refuse(op, fmt::format("{} parts are too many", parts));
   if (last_dim(op, input) % parts != 0) {
     refuse(op, fmt::format("the width {} of '{}' does not divide into {} parts",
@@ -21,15 +22,36 @@ std::int64_t part_width(const OpContext& op, const Tensor& input) {
   return last_dim(op, input) / parts;
 }
 
+// As many as `widths` says, which fill the last dim, or `parts` equal ones.
+std::vector<std::int64_t> part_widths(const OpContext& op, const Tensor& input) {
+  const std::vector<std::int64_t>& widths = op.attributes.widths;
+  if (widths.empty()) {
+    const std::int64_t width = part_width(op, input);
+    return std::vector<std::int64_t>(static_cast<std::size_t>(op.attributes.parts), width);
+  }
+  if (op.attributes.parts > 0) refuse(op, "takes 'parts' or 'widths', not both");
+  std::int64_t sum = 0;
+  for (const std::int64_t width : widths) {
+    sum = checked_add(sum, width, "op '{}': its widths", op.name);
+  }
+  if (sum != last_dim(op, input)) {
+    refuse(op, fmt::format("the widths {} do not fill the {} of '{}'", shape_text(widths),
+                           last_dim(op, input), input.name));
+  }
+  return widths;
+}
+
 // One part: the gradient of the whole is a new tensor, zero outside the part.
 OpDerivation derive_slice(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
-  if (op.attributes.part < 0 || op.attributes.part >= op.attributes.parts) {
-    refuse(op,
-           fmt::format("part {} is not among {} parts", op.attributes.part, op.attributes.parts));
+  const std::vector<std::int64_t> widths = part_widths(op, input);
+  const auto count = static_cast<std::int64_t>(widths.size());
+  if (op.attributes.part < 0 || op.attributes.part >= count) {
+    refuse(op, fmt::format("part {} is not among {} parts", op.attributes.part, count));
   }
+  const std::int64_t width = widths[static_cast<std::size_t>(op.attributes.part)];
   return {.outputs = {{.data_type = input.data_type,
-                       .shape = with_last_dim(input.shape, part_width(op, input)),
+                       .shape = with_last_dim(input.shape, width),
                        .view_of_input = 0}},
           .backward = {.moved_bytes = input.bytes}};
 }
@@ -37,12 +59,11 @@ OpDerivation derive_slice(const OpContext& op) {
 // All parts: the gradients of the parts are concatenated into a new tensor.
 OpDerivation derive_split(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
-  const Shape shape = with_last_dim(input.shape, part_width(op, input));
   OpDerivation result{.backward = {.moved_bytes = product(op, {2, input.bytes})}};
-  for (std::int64_t part = 0; part < op.attributes.parts; ++part) {
-    result.outputs.push_back({.suffix = std::to_string(part),
+  for (const std::int64_t width : part_widths(op, input)) {
+    result.outputs.push_back({.suffix = std::to_string(result.outputs.size()),
                               .data_type = input.data_type,
-                              .shape = shape,
+                              .shape = with_last_dim(input.shape, width),
                               .view_of_input = 0});
   }
   return result;
@@ -70,20 +91,18 @@ OpDerivation derive_cat(const OpContext& op) {
 
 OpKindInfo slice_kind() {
   return {.name = "slice",
-          .attributes = {AttributeKey::kParts, AttributeKey::kPart},
-          .required = {AttributeKey::kParts},
+          .attributes = {AttributeKey::kParts, AttributeKey::kPart, AttributeKey::kWidths},
           .derive = derive_slice};
 }
 
 OpKindInfo split_kind() {
   return {.name = "split",
-          .attributes = {AttributeKey::kParts},
-          .required = {AttributeKey::kParts},
+          .attributes = {AttributeKey::kParts, AttributeKey::kWidths},
           .derive = derive_split};
 }
 
 OpKindInfo cat_kind() {
-  return {.name = "cat", .min_inputs = 2, .max_inputs = 64, .derive = derive_cat};
+  return {.name = "cat", .min_inputs = 1, .max_inputs = 64, .derive = derive_cat};
 }
 
 }  // namespace cairn

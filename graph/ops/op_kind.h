@@ -32,6 +32,7 @@ enum class AttributeKey {
   kGroups,
   kAxis,
   kWindow,
+  kSoftcap,
   kInPlace,
   kExperts,
   kExpertsPerToken,

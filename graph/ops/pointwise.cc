@@ -65,6 +65,14 @@ OpDerivation derive_softmax(const OpContext& op) {
   return result;
 }
 
+// Saves its output (torch derivatives.yaml: relu, by result). In place it overwrites its input,
+// which then nothing may save.
+OpDerivation derive_relu(const OpContext& op) {
+  OpDerivation result = derive_saving_output(op);
+  if (op.attributes.in_place) over_first_input(op, result);
+  return result;
+}
+
 OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)) {
   return {.name = name, .derive = derive};
 }
@@ -73,6 +81,10 @@ OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)
 
 OpKindInfo gelu_kind() { return unary("gelu", derive_saving_input); }
 OpKindInfo silu_kind() { return unary("silu", derive_saving_input); }
+OpKindInfo relu_kind() {
+  return {.name = "relu", .attributes = {AttributeKey::kInPlace}, .derive = derive_relu};
+}
+
 OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
 OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output); }
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }

@@ -15,12 +15,14 @@ const std::vector<OpKindInfo>& all_kinds() {
       rms_norm_kind(),
       rope_kind(),
       attention_kind(),
+      masked_attention_kind(),
       swiglu_kind(),
       geglu_kind(),
       dropout_kind(),
       attention_scores_kind(),
       attention_values_kind(),
       repeat_kv_kind(),
+      matmul_rows_kind(),
       softmax_kind(),
       cross_entropy_kind(),
       log_softmax_kind(),
@@ -29,8 +31,10 @@ const std::vector<OpKindInfo>& all_kinds() {
       mul_kind(),
       mul_table_kind(),
       mul_weight_kind(),
+      mul_one_plus_weight_kind(),
       gelu_kind(),
       silu_kind(),
+      relu_kind(),
       tanh_kind(),
       pow_kind(),
       rsqrt_kind(),
@@ -42,6 +46,8 @@ const std::vector<OpKindInfo>& all_kinds() {
       mean_kind(),
       slice_kind(),
       split_kind(),
+      split_heads_kind(),
+      merge_heads_kind(),
       cat_kind(),
       custom_kind(),
   };
@@ -53,7 +59,7 @@ struct AttributeRow {
   std::string_view name = {};
 };
 
-constexpr std::array<AttributeRow, 22> kAttributes = {{
+constexpr std::array<AttributeRow, 23> kAttributes = {{
     {AttributeKey::kWidth, "width"},         {AttributeKey::kRows, "rows"},
     {AttributeKey::kHeads, "heads"},         {AttributeKey::kKvHeads, "kv_heads"},
     {AttributeKey::kParts, "parts"},         {AttributeKey::kPart, "part"},
@@ -65,6 +71,7 @@ constexpr std::array<AttributeRow, 22> kAttributes = {{
     {AttributeKey::kWindow, "window"},       {AttributeKey::kInPlace, "in_place"},
     {AttributeKey::kExperts, "experts"},     {AttributeKey::kExpertsPerToken, "k"},
     {AttributeKey::kImbalance, "imbalance"}, {AttributeKey::kCapacity, "capacity"},
+    {AttributeKey::kSoftcap, "softcap"},
 }};
 
 }  // namespace

@@ -40,6 +40,16 @@ std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::joi
 
 Cost memory_bound_cost() { return {.kernel_count = 1}; }
 
+void over_first_input(const OpContext& op, OpDerivation& derivation) {
+  const std::int64_t bytes = op.inputs[0]->bytes;
+  derivation.in_place = true;
+  derivation.outputs[0].view_of_input = 0;
+  const auto tensors = static_cast<std::int64_t>(op.inputs.size()) + 1;
+  derivation.forward.moved_bytes = product(op, {tensors, bytes});
+  derivation.backward.moved_bytes =
+      product(op, {tensors + static_cast<std::int64_t>(derivation.saved.outputs.size()), bytes});
+}
+
 Cost matmul_cost(std::int64_t flops, std::int64_t kernel_count) {
   return {.flops = flops, .executed_flops = flops, .kernel_count = kernel_count, .is_matmul = true};
 }

@@ -30,6 +30,11 @@ std::string shape_text(const Shape& shape);
 // Cost of a kernel that only moves memory.
 Cost memory_bound_cost();
 
+// Makes the op overwrite its first input with its only output. What it moves is stated, as a view
+// moves nothing by itself: all inputs and the output, and in backward the gradients of the inputs
+// that get one of their own, that of the output, and the saved output.
+void over_first_input(const OpContext& op, OpDerivation& derivation);
+
 // Cost of matrix products that count `flops`.
 Cost matmul_cost(std::int64_t flops, std::int64_t kernel_count);
 

@@ -114,7 +114,7 @@ TEST_CASE("every kind has a name of its own, and every attribute is found by its
       CHECK(find_attribute(attribute_name(key)) == key);
     }
   }
-  CHECK(op_kind_names().size() == 35);
+  CHECK(op_kind_names().size() == 41);
   CHECK(find_op_kind("linaer") == nullptr);
   CHECK_FALSE(find_attribute("widht").has_value());
 }
@@ -181,6 +181,56 @@ TEST_CASE("attention saves q, k, v, its output and the logsumexp") {
   const Given wide_v{"v", {2, 4, 8}};
   CHECK(costs("attention", {.heads = 4}, {kX, wide_k, wide_v}) ==
         "flops 1024 / 2560, moved 640 / 1152, workspace 0 / 135168");
+}
+
+TEST_CASE("a window is what a causal kernel leaves out") {
+  const Given k{"k", {2, 4, 8}};
+  const Given v{"v", {2, 4, 8}};
+  // Of 16 pairs a causal kernel runs 8 and one with a window of 2 runs 4 * 2 - 2 * 2 / 2 = 6; a
+  // product of 512 FLOPs runs 192, two in forward and five in backward.
+  CHECK(costs("attention", {.heads = 4, .causal = true, .window = 2}, {kX, k, v}) ==
+        "flops 1024 / 2560, moved 640 / 1152, executed 384 / 960, workspace 0 / 135168");
+  CHECK(costs("attention", {.heads = 4, .causal = true, .window = 9}, {kX, k, v}) ==
+        "flops 1024 / 2560, moved 640 / 1152, executed 512 / 1280, workspace 0 / 135168");
+  CHECK(refusal("attention", {.heads = 4, .window = 2}, {kX, k, v}) ==
+        "op 'out': a window is of a causal kernel");
+}
+
+TEST_CASE("attention with a mask keeps the mask's numbers, and runs every pair") {
+  const Given k{"k", {2, 4, 8}};
+  const Given v{"v", {2, 4, 8}};
+  // Rows of the mask are multiples of 8, of the logsumexp multiples of 32.
+  CHECK(derived("masked_attention", {.heads = 4}, {kX, k, v}) ==
+        "bf16 [2, 4, 8] | aux: out.bias bf16 [2, 1, 4, 8] | aux: out.logsumexp fp32 [2, 4, 32] | "
+        "saves: x k v out out.bias out.logsumexp");
+  // Moved: q, k, v, out 512, bias 128, logsumexp 1024: 1664; backward: gradients 512, saved 1664.
+  // Workspace: 2 * 4 * 64 rows of 64 fp32: 131072, row sums 2 * 4 * 4 * 4 = 128.
+  CHECK(costs("masked_attention", {.heads = 4}, {kX, k, v}) ==
+        "flops 1024 / 2560, moved 1664 / 2176, workspace 0 / 131200");
+  // One head of k and v, expanded: their gradients are 2 * 128 before the sum.
+  const Given one_k{"k", {2, 4, 2}};
+  const Given one_v{"v", {2, 4, 2}};
+  const OpAttributes dropped{.heads = 4, .kv_heads = 1, .probability = 0.1};
+  CHECK(derived("masked_attention", dropped, {kX, one_k, one_v}) ==
+        "bf16 [2, 4, 8] | aux: out.bias bf16 [2, 1, 4, 8] | aux: out.logsumexp fp32 [2, 4, 32] | "
+        "aux: out.rng_state int64 [2] | "
+        "saves: x k v out out.bias out.logsumexp out.rng_state");
+  CHECK(costs("masked_attention", {.heads = 4, .kv_heads = 1}, {kX, one_k, one_v}) ==
+        "flops 1024 / 2560, moved 1472 / 1792, workspace 0 / 131456");
+}
+
+TEST_CASE("heads as a dim of their own are a view, and so are rows of one sample") {
+  const Given by_head{"x", {2, 4, 4, 2}};
+  const Given one_sample{"x", {1, 4, 8}};
+  CHECK(derived("split_heads", {.heads = 4}, {kX}) == "bf16 [2, 4, 4, 2] view | aliases: x");
+  CHECK(derived("merge_heads", {}, {by_head}) == "bf16 [2, 4, 8] view | aliases: x");
+  CHECK(costs("split_heads", {.heads = 4}, {kX}) == "flops 0 / 0, moved 0 / 0");
+  CHECK(refusal("split_heads", {.heads = 3}, {kX}) ==
+        "op 'out': the width 8 of 'x' does not divide into 3 heads");
+  CHECK(refusal("merge_heads", {}, {{"x", {8}}}) ==
+        "op 'out': 'x' must be [..., heads, head_dim], found [8]");
+  CHECK(derived("matmul_rows", {}, {kX}) == "bf16 [2, 4, 8]");
+  CHECK(derived("matmul_rows", {}, {one_sample}) == "bf16 [1, 4, 8] view | aliases: x");
 }
 
 TEST_CASE("attention with dropout keeps its random state and replays it") {
@@ -252,12 +302,23 @@ TEST_CASE("mul saves an operand where the other has a gradient") {
   CHECK(derived("mul_weight", {}, {kX}, false) == "bf16 [2, 4, 8] | saves: out.weight");
 }
 
+TEST_CASE("a product with 1 + weight keeps that sum for the gradient of x") {
+  CHECK(derived("mul_one_plus_weight", {}, {kX}) ==
+        "bf16 [2, 4, 8] | aux: out.sum bf16 [8] | saves: x out.sum");
+  CHECK(derived("mul_one_plus_weight", {}, {kX}, false) ==
+        "bf16 [2, 4, 8] | aux: out.sum bf16 [8] | saves: out.sum");
+  // Forward: x 128, weight 16, sum 16, out 128. Backward: gradients of all but the sum 272, x 128,
+  // sum 16. Workspace: the weight's gradient at x's size.
+  CHECK(costs("mul_one_plus_weight", {}, {kX}) ==
+        "flops 0 / 0, moved 288 / 416, workspace 0 / 128");
+}
+
 TEST_CASE("pointwise ops save their input, their output, or nothing") {
   for (const char* kind : {"gelu", "silu", "pow"}) {
     CAPTURE(kind);
     CHECK(derived(kind, {}, {kX}) == "bf16 [2, 4, 8] | saves: x");
   }
-  for (const char* kind : {"tanh", "rsqrt"}) {
+  for (const char* kind : {"tanh", "rsqrt", "relu"}) {
     CAPTURE(kind);
     CHECK(derived(kind, {}, {kX}) == "bf16 [2, 4, 8] | saves: out");
   }
@@ -291,6 +352,8 @@ TEST_CASE("parts of a tensor are views, and put together again they are a new on
   const Given narrow{"y", {2, 4, 4}};
   CHECK(derived("split", {.parts = 2}, {kX}) == "bf16 [2, 4, 4] view, bf16 [2, 4, 4] view");
   CHECK(derived("slice", {.parts = 4, .part = 3}, {kX}) == "bf16 [2, 4, 2] view");
+  CHECK(derived("slice", {.part = 1, .widths = {3, 5}}, {kX}) == "bf16 [2, 4, 5] view");
+  CHECK(derived("split", {.widths = {3, 5}}, {kX}) == "bf16 [2, 4, 3] view, bf16 [2, 4, 5] view");
   CHECK(derived("cat", {}, {kX, narrow}) == "bf16 [2, 4, 12] | aliases: x y");
   // Forward is free. Backward writes the whole gradient; split reads the parts' gradients too.
   CHECK(costs("split", {.parts = 2}, {kX}) == "flops 0 / 0, moved 0 / 256");
@@ -315,6 +378,11 @@ TEST_CASE("ops refuse shapes that do not fit") {
   CHECK(refusal("split", {.parts = 3}, {kX}) ==
         "op 'out': the width 8 of 'x' does not divide into 3 parts");
   CHECK(refusal("slice", {.parts = 2, .part = 2}, {kX}) == "op 'out': part 2 is not among 2 parts");
+  CHECK(refusal("split", {}, {kX}) == "op 'out': needs 'parts' or 'widths'");
+  CHECK(refusal("split", {.parts = 2, .widths = {4, 4}}, {kX}) ==
+        "op 'out': takes 'parts' or 'widths', not both");
+  CHECK(refusal("split", {.widths = {4, 5}}, {kX}) ==
+        "op 'out': the widths [4, 5] do not fill the 8 of 'x'");
   CHECK(refusal("cross_entropy", {}, {kX, {"labels", {2}, DataType::kInt64, false}}) ==
         "op 'out': labels [2] do not match logits [2, 4, 8]");
   for (const char* kind : {"linear", "mean", "rms_norm", "repeat_kv"}) {

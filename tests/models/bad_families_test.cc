@@ -101,8 +101,8 @@ const std::vector<test::BadFile> kFamilies = {
      "implementation_of_unknown_kind.yaml:3:19: implementation of 'attenton': unknown op kind; "
      "did you mean 'attention'?"},
     {"implementation_unknown_layer.yaml",
-     "implementation_unknown_layer.yaml:3:25: implementation of 'gelu': there is no layer "
-     "'gelu_old_hf'; did you mean 'gelu_new_hf'?"},
+     "implementation_unknown_layer.yaml:3:25: implementation of 'rope': there is no layer "
+     "'rope_fh'; did you mean 'rope_hf'?"},
     {"implementation_without_default.yaml",
      "implementation_without_default.yaml:3:30: implementation of 'attention': missing key "
      "'default'"},

@@ -62,6 +62,37 @@ TEST_CASE("of several keys the first one present counts, and a null counts as ab
         std::string::npos);
 }
 
+TEST_CASE("a mapping says what null stands for and the least size, and a factor may pass one") {
+  const auto value_of = [](const std::string& config) {
+    const Family family = parse_family(parse_document(
+        "family",
+        "family: f\n"
+        "dims: {heads: {key: [n_head, num_heads], default: 8, if_null: 1 + 1, least: 0}}\n"
+        "factors: {share: [pct, 0.25]}\n"
+        "inputs: {x: {dtype: activation, shape: [batch, tokens, heads]}}\n"
+        "ops: [loss: {op: mean, in: x}]\n"));
+    try {
+      const Document document = parse_document("config", config);
+      const std::vector<DimSource> sources = {{.document = &document, .mapping = &document.root}};
+      std::string text;
+      for (const ResolvedDim& dim : resolve_dims(family, sources, {})) {
+        text += (text.empty() ? "" : ", ") + spell(dim.value);
+      }
+      return text;
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      return message.substr(0, message.find('\n'));
+    }
+  };
+  CHECK(value_of("{other: 1}") == "8, 0.25");
+  CHECK(value_of("{num_heads: null, pct: 1.5}") == "2, 1.5");
+  CHECK(value_of("{n_head: null, num_heads: 3}") == "3, 0.25");
+  CHECK(value_of("{n_head: 0}") == "0, 0.25");
+  CHECK(value_of("{n_head: -1}") ==
+        "config:1:10: key 'n_head': expected an integer from 0, found -1");
+  CHECK(value_of("{pct: 0.0}") == "config:1:7: key 'pct': expected a number above 0, found 0");
+}
+
 TEST_CASE("a model file names the dims themselves") {
   CHECK(resolved("{hidden: 64, heads: 4}", {}, true).starts_with("hidden 64, heads 4"));
   CHECK(resolved("{hidden_size: 64}", {}, true) ==

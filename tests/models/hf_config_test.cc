@@ -91,7 +91,6 @@ TEST_CASE("null is as good as absent") {
                    "\"torch_dtype\": null, \"text_config\": null, "));
   CHECK(dim(model, "kv_heads") == "4");
   CHECK(dim(model, "head_dim") == "16");
-  CHECK(dim(model, "window") == "0");
 }
 
 TEST_CASE("an integer may be written as a float without a fraction") {
@@ -150,12 +149,14 @@ TEST_CASE("quantised weights are said not to be modelled") {
                  "quantization_config is not modelled"));
 }
 
-TEST_CASE("mistral is the llama family, and a sliding window is said not to be modelled") {
-  std::string mistral = llama("\"sliding_window\": 2, \"num_key_value_heads\": 2, ");
-  mistral.replace(mistral.find("llama"), 5, "mistral");
-  const LoadedModel model = loaded(mistral);
-  CHECK(model.family == "llama");
-  CHECK(has_note(model, "the sliding window is not modelled"));
+TEST_CASE("a family may tell null from absent: mistral's window is 4096, or none") {
+  const auto mistral = [](const std::string& keys) {
+    std::string config = llama(keys + "\"num_key_value_heads\": 2, ");
+    return loaded(config.replace(config.find("llama"), 5, "mistral"));
+  };
+  CHECK(dim(mistral(""), "window") == "4096");
+  CHECK(dim(mistral("\"sliding_window\": null, "), "window") == "0");
+  CHECK(dim(mistral("\"sliding_window\": 2, "), "window") == "2");
 }
 
 TEST_CASE("gpt2 has its own spellings") {

@@ -1,50 +1,194 @@
 """Small real models of Transformers, and the kernels that a GPU would run in them.
 
+A family is a row of FAMILIES: the tests of saved tensors and FLOPs run over all rows.
+
 On the meta device torch runs every shape, stride and autograd rule and no arithmetic, so the sets
 saved there are a GPU's once scaled_dot_product_attention and dropout go to the GPU's kernels.
 """
 
 import contextlib
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from unittest import mock
 
 import torch
+import transformers
 from torch.nn import functional
-from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
-                          masking_utils)
+from transformers import masking_utils
 
 
-def llama(device="cpu", dtype=torch.bfloat16, attention="sdpa", **dims):
-    config = LlamaConfig(**dims, attn_implementation=attention, use_cache=False)
-    return build(LlamaForCausalLM, config, device, dtype)
+def token_inputs(model, batch, tokens):
+    """What a causal language model is called with: labels make it compute its loss."""
+    ids = torch.zeros(batch, tokens, dtype=torch.long, device=model.device)
+    return {"input_ids": ids, "labels": ids}
 
 
-def gpt2(device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.0, **dims):
-    config = GPT2Config(**dims, attn_pdrop=dropout, resid_pdrop=dropout, embd_pdrop=dropout,
-                        bos_token_id=0, eos_token_id=0, attn_implementation=attention,
-                        use_cache=False)
-    return build(GPT2LMHeadModel, config, device, dtype)
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """How Transformers makes small models of it. `dims` and the values of `variants` are keys of
+    its config; a variant has those of `dims` too."""
+
+    config: str  # classes of Transformers
+    model: str
+    layers: str  # path of its repeated layers in the model
+    dims: Mapping
+    variants: Mapping = dataclasses.field(default_factory=lambda: {"small": {}})
+    dropouts: tuple = ()  # keys of the config: probabilities of its dropouts
+    layer_count: str = "num_hidden_layers"
+    blocks: tuple = (0,)  # layers that differ from each other, to be looked at one by one
+    attentions: tuple = ("sdpa", "eager")
+    inputs: Callable = token_inputs
 
 
-def build(kind, config, device, dtype):
+FAMILIES = {
+    "llama": Family(
+        "LlamaConfig", "LlamaForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, intermediate_size=96),
+        variants={
+            "every head its own keys": dict(),
+            "grouped heads": dict(hidden_size=256, num_attention_heads=8, num_key_value_heads=2,
+                                  intermediate_size=688),
+            "heads wider than hidden": dict(hidden_size=96, num_attention_heads=6,
+                                            num_key_value_heads=3, head_dim=32),
+            "one key head, with biases": dict(hidden_size=128, num_key_value_heads=1,
+                                              attention_bias=True, mlp_bias=True),
+        }),
+    "gpt2": Family(
+        "GPT2Config", "GPT2LMHeadModel", "transformer.h", dims=dict(n_embd=64, n_head=4),
+        variants={"small": {}, "medium, ffn of its own": dict(n_embd=192, n_head=6, n_inner=500)},
+        dropouts=("attn_pdrop", "resid_pdrop", "embd_pdrop"), layer_count="n_layer"),
+    "mistral": Family(
+        "MistralConfig", "MistralForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
+                  intermediate_size=96),
+        variants={
+            "a window": dict(sliding_window=16),
+            "a window as wide as the tokens": dict(sliding_window=32),
+            "a wider window": dict(sliding_window=33),
+            "no window": dict(sliding_window=None),
+        }),
+    "qwen2": Family(
+        "Qwen2Config", "Qwen2ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
+                  intermediate_size=96),
+        variants={
+            "small": {},
+            "every head its own keys": dict(num_key_value_heads=4),
+            "a window in later layers": dict(use_sliding_window=True, sliding_window=16,
+                                             max_window_layers=1),
+        },
+        blocks=(0, 1)),
+    "qwen3": Family(
+        "Qwen3Config", "Qwen3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+                  intermediate_size=96),
+        variants={"small": {}, "biases": dict(attention_bias=True, num_key_value_heads=4)}),
+    "phi3": Family(
+        "Phi3Config", "Phi3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, intermediate_size=96),
+        variants={
+            "every head its own keys": {},
+            "grouped heads, partly rotated": dict(
+                num_key_value_heads=2,
+                rope_parameters=dict(rope_type="default", rope_theta=1e4,
+                                     partial_rotary_factor=0.5)),
+            "a window": dict(sliding_window=16, num_key_value_heads=2),
+        },
+        dropouts=("resid_pdrop", "attention_dropout")),
+    "gemma": Family(
+        "GemmaConfig", "GemmaForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=1, head_dim=32,
+                  intermediate_size=96),
+        variants={"one key head": {}, "erf": dict(hidden_act="gelu", num_key_value_heads=4)}),
+    "gemma2": Family(
+        "Gemma2Config", "Gemma2ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+                  intermediate_size=96, sliding_window=16),
+        blocks=(0, 1)),
+    "gemma3_text": Family(
+        "Gemma3TextConfig", "Gemma3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=1, head_dim=32,
+                  intermediate_size=96, sliding_window=16),
+        variants={"small": {}, "a cap on the logits": dict(final_logit_softcapping=30.0)},
+        blocks=(0, 5)),
+    "opt": Family(
+        "OPTConfig", "OPTForCausalLM", "model.decoder.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, ffn_dim=96),
+        variants={
+            "small": {},
+            "norms after, narrow embeddings": dict(do_layer_norm_before=False,
+                                                   word_embed_proj_dim=32),
+            "no biases": dict(enable_bias=False),
+        },
+        dropouts=("dropout", "attention_dropout")),
+    "gpt_neox": Family(
+        "GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, intermediate_size=96),
+        variants={
+            "small": {},
+            "one after the other": dict(use_parallel_residual=False, attention_bias=False),
+        },
+        dropouts=("hidden_dropout", "attention_dropout")),
+}
+
+
+def variants(names=None):
+    """Every (family, dims) of FAMILIES, by a readable name."""
+    return {f"{kind}: {name}": (kind, dict(family.dims) | dims)
+            for kind, family in FAMILIES.items() if names is None or kind in names
+            for name, dims in family.variants.items()}
+
+
+def family_of(model):
+    """The row that made a model."""
+    return next(row for row in FAMILIES.values() if row.model == type(model).__name__)
+
+
+def build(kind, device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.0, layers=1,
+          vocab=64, **dims):
+    """A model of a family, training; `dims` are keys of its config, all others are as small or as
+    Transformers has them."""
+    family = FAMILIES[kind]
+    settings = {"vocab_size": vocab, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None,
+                family.layer_count: layers} | dict.fromkeys(family.dropouts, dropout)
+    config_type = getattr(transformers, family.config)
+    config = config_type(**settings | dict(family.dims) | dims, attn_implementation=attention)
+    config.use_cache = False
     with torch.device(device):
-        return kind(config).to(dtype).train()
+        return getattr(transformers, family.model)(config).to(dtype).train()
 
 
 def layers_of(model):
-    return model.model.layers if isinstance(model, LlamaForCausalLM) else model.transformer.h
+    return model.get_submodule(family_of(model).layers)
 
 
-def layer_arguments(model, batch, tokens):
-    """What the model hands to each of its layers; llama's cos and sin are shared by all."""
-    device, dtype = model.device, model.dtype
-    hidden = torch.zeros(batch, tokens, model.config.hidden_size, device=device, dtype=dtype)
-    arguments = {"hidden_states": hidden.requires_grad_(), "attention_mask": None}
-    if model.config._attn_implementation == "eager":  # sdpa and flash need no mask tensor
-        arguments["attention_mask"] = torch.zeros(1, 1, tokens, tokens, device=device, dtype=dtype)
-    if isinstance(model, LlamaForCausalLM):
-        positions = torch.arange(tokens, device=device).unsqueeze(0)
-        arguments["position_embeddings"] = model.model.rotary_emb(hidden, positions)
-    return arguments
+def rotary_modules(model):
+    """Names of the modules that make cos and sin, which are inputs to Cairn."""
+    return [name for name, module in model.named_modules()
+            if type(module).__name__.endswith("RotaryEmbedding")]
+
+
+def _bound(module, positional, named):
+    """A forward's arguments by name."""
+    arguments = inspect.signature(module.forward).bind(*positional, **named).arguments
+    others = arguments.pop("kwargs", {})
+    return arguments | others
+
+
+def layer_arguments(model, batch, tokens, block=0):
+    """What the model hands to one of its layers, as its own forward hands it."""
+    layer, seen = layers_of(model)[block], {}
+    hook = layer.register_forward_pre_hook(
+        lambda module, positional, named: seen.update(_bound(module, positional, named)),
+        with_kwargs=True)
+    with torch.no_grad(), meta_answers():
+        model(**family_of(model).inputs(model, batch, tokens))
+    hook.remove()
+    hidden = seen["hidden_states"]
+    seen["hidden_states"] = torch.zeros_like(hidden).requires_grad_()
+    return seen
 
 
 def checkpoint_layers(model, reentrant=False):
@@ -56,19 +200,45 @@ def checkpoint_layers(model, reentrant=False):
 
 def train_step(model, batch, tokens):
     """Forward, loss and backward; like a trainer it keeps of the outputs only the loss."""
-    ids = torch.zeros(batch, tokens, dtype=torch.long, device=model.device)
-    # The search for packed samples looks at values, which the meta device has not.
-    unpacked = mock.patch.object(masking_utils, "find_packed_sequence_indices", return_value=None)
-    with unpacked:
-        loss = model(input_ids=ids, labels=ids).loss
+    with meta_answers():
+        loss = model(**family_of(model).inputs(model, batch, tokens)).loss
     loss.backward()
 
 
-def _flash(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    assert attn_mask is None, "the flash kernel takes no mask"
+@contextlib.contextmanager
+def meta_answers():
+    """Where Transformers looks at values, which the meta device has not: samples are neither packed
+    nor padded."""
+    with mock.patch.object(masking_utils, "find_packed_sequence_indices", return_value=None), \
+            mock.patch.object(masking_utils, "fast_all", return_value=True):
+        yield
+
+
+def _fused_attention(random_states, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False,
+                     scale=None, enable_gqa=False):
+    """aten/src/ATen/native/transformers/attention.cpp: a flash kernel where there is no mask."""
     assert enable_gqa == (q.shape[1] != k.shape[1])
-    attend = torch.ops.aten._scaled_dot_product_flash_attention
-    return attend(q, k, v, dropout_p, is_causal, False, scale=scale)[0]
+    if attn_mask is None:
+        attend = torch.ops.aten._scaled_dot_product_flash_attention
+        output, *_, state, unused, _ = attend(q, k, v, dropout_p, is_causal, False, scale=scale)
+        random_states += [state, unused]
+    else:
+        bias = _bias_of(attn_mask, q, k)
+        attend = torch.ops.aten._scaled_dot_product_efficient_attention
+        output, _, *states = attend(q, k, v, bias, True, dropout_p, is_causal, scale=scale)
+        random_states += states
+    return output
+
+
+def _bias_of(mask, q, k):
+    """The same file: the memory-efficient kernel adds numbers of q's type to the scores, and their
+    rows are padded to multiples of 8."""
+    if mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, torch.full((), -torch.inf, dtype=q.dtype, device=q.device))
+    columns = mask.shape[-1]
+    if columns % 8 != 0:
+        mask = functional.pad(mask, (0, 8 - columns % 8))[..., :columns]
+    return mask.expand(*q.shape[:3], k.shape[2])
 
 
 def _fused_dropout(x, p=0.5, training=True, inplace=False):
@@ -78,7 +248,10 @@ def _fused_dropout(x, p=0.5, training=True, inplace=False):
 
 @contextlib.contextmanager
 def gpu_kernels():
-    """The flash kernel of CUDA and its dropout, with their saved sets; for the meta device."""
-    with mock.patch.object(functional, "scaled_dot_product_attention", _flash), \
+    """The attention kernels of CUDA and its dropout, with their saved sets; for the meta device.
+    Yields a list that fills with what the attention kernels keep of their random numbers."""
+    random_states = []
+    attend = functools.partial(_fused_attention, random_states)
+    with mock.patch.object(functional, "scaled_dot_product_attention", attend), \
             mock.patch.object(functional, "dropout", _fused_dropout):
-        yield
+        yield random_states

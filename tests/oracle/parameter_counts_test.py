@@ -42,12 +42,14 @@ def sections_of(family):
     included = family.get("include", [])
     for name in [included] if isinstance(included, str) else included:
         merged |= sections_of(yaml.safe_load((MODELS / "sections" / f"{name}.yaml").read_text()))
-    for section in ("texts", "dims", "flags", "rates"):
+    for section in ("texts", "dims", "flags", "rates", "factors"):
         merged |= family.get(section) or {}
     return merged
 
 
 def first_key(keys):
+    if isinstance(keys, dict):  # {key: sliding_window, default: 4096, if_null: 0}
+        keys = keys["key"]
     return keys[0] if isinstance(keys, list) else keys
 
 

@@ -15,15 +15,13 @@ LARGE_VOCAB, SMALL_VOCAB = 2000, 64
 BF16, FP32 = torch.bfloat16, torch.float32
 ITEM_BYTES = {BF16: 2, FP32: 4}
 
-LLAMA = dict(hidden_size=64, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-             num_key_value_heads=2, intermediate_size=172)
-GPT2 = dict(n_embd=64, n_layer=LAYERS, n_head=HEADS)
+DIMS = {"llama": dict(hidden_size=64, num_attention_heads=HEADS, num_key_value_heads=2,
+                      intermediate_size=172),
+        "gpt2": dict(n_embd=64, n_head=HEADS)}
 
 
 def build(kind, dtype, attention, vocab):
-    if kind == "llama":
-        return models.llama("cpu", dtype, attention, vocab_size=vocab, **LLAMA)
-    return models.gpt2("cpu", dtype, attention, vocab_size=vocab, **GPT2)
+    return models.build(kind, "cpu", dtype, attention, layers=LAYERS, vocab=vocab, **DIMS[kind])
 
 
 def torch_peak(model):

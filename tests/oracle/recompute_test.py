@@ -10,20 +10,21 @@ import models
 LAYERS, BATCH, TOKENS = 3, 2, 16
 
 # Modules of a layer, by the op of Cairn's family that ends them.
-LLAMA = {"norm1": "input_layernorm", "q": "self_attn.q_proj", "k": "self_attn.k_proj",
-         "v": "self_attn.v_proj", "o": "self_attn.o_proj", "norm2": "post_attention_layernorm",
-         "gate": "mlp.gate_proj", "up": "mlp.up_proj", "down": "mlp.down_proj"}
+LLAMA = {"norm1": "input_layernorm", "attn.q": "self_attn.q_proj", "attn.k": "self_attn.k_proj",
+         "attn.v": "self_attn.v_proj", "attn.o": "self_attn.o_proj",
+         "norm2": "post_attention_layernorm", "mlp.gate": "mlp.gate_proj", "mlp.up": "mlp.up_proj",
+         "mlp.down": "mlp.down_proj"}
 GPT2 = {"norm1": "ln_1", "qkv": "attn.c_attn", "o": "attn.c_proj", "norm2": "ln_2",
-        "up": "mlp.c_fc", "act": "mlp.act", "down": "mlp.c_proj"}
+        "up": "mlp.c_fc", "act.gelu_new.out": "mlp.act", "down": "mlp.c_proj"}
 GPT2_DROPOUTS = {"attn_drop": "attn.resid_dropout", "mlp_drop": "mlp.dropout"}
 
 
+DIMS = {"llama": dict(hidden_size=32, intermediate_size=48), "gpt2": dict(n_embd=32)}
+
+
 def build(kind, dropout=0.0):
-    if kind == "llama":
-        return models.llama(hidden_size=32, num_hidden_layers=LAYERS, num_attention_heads=4,
-                            intermediate_size=48, vocab_size=64)
-    return models.gpt2(attention="eager", dropout=dropout, n_embd=32, n_layer=LAYERS, n_head=4,
-                       vocab_size=64)
+    attention = "sdpa" if kind == "llama" else "eager"
+    return models.build(kind, attention=attention, dropout=dropout, layers=LAYERS, **DIMS[kind])
 
 
 def modules_of(kind, dropout):
@@ -69,11 +70,10 @@ def simulated_recomputes(cairn_on, model, extent, modules):
                      "every-layer", "--extent", extent)["steps"]
     recomputes = []
     for step in steps:
-        _, *number_and_op = step["op"].split(".")
-        if step["kind"] == "recompute" and len(number_and_op) == 2:
-            number, op = number_and_op
-            if op in modules:
-                recomputes.append(("R", int(number), modules[op]))
+        _, _, number_and_op = step["op"].partition(".")
+        number, _, op = number_and_op.partition(".")
+        if step["kind"] == "recompute" and op in modules:
+            recomputes.append(("R", int(number), modules[op]))
     return recomputes
 
 

@@ -5,19 +5,20 @@ import collections
 from torch.autograd.graph import saved_tensors_hooks
 
 
-def saved_storages(run, resident=()):
-    """Bytes of every storage packed during run(), each once; `resident` tensors are left out."""
-    skipped = {tensor.untyped_storage()._cdata for tensor in resident}
+def saved_storages(run, left_out=()):
+    """Bytes of every storage packed during run(), each once, but for those of the tensors that are
+    `left_out` when it is over."""
     packed = {}
 
     def pack(tensor):
         storage = tensor.untyped_storage()
-        if storage._cdata not in skipped:
-            packed[storage._cdata] = storage  # held, so that no other takes its place
+        packed[storage._cdata] = storage  # held, so that no other takes its place
         return tensor
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
         output = run()
+    for tensor in left_out:
+        packed.pop(tensor.untyped_storage()._cdata, None)
     sizes = collections.Counter(storage.nbytes() for storage in packed.values())
     del output
     return sizes
@@ -28,23 +29,9 @@ def total(sizes):
 
 
 def cairn_storages(shown):
-    """The same of `cairn show --json`: what the block's ops save, each storage once."""
-    storage_of = {}  # the parts of a split, or a slice, lie on the storage of what they are part of
-    bytes_of = {}
-    for op in shown["ops"]:
-        whole = sum(output["bytes"] for output in op["outputs"])
-        for output in op["outputs"]:
-            name = op["name"] if op["kind"] == "split" else output["name"]
-            storage_of[output["name"]] = name
-            bytes_of[name] = whole
-        for auxiliary in op["auxiliaries"]:
-            storage_of[auxiliary["name"]] = auxiliary["name"]
-            bytes_of[auxiliary["name"]] = auxiliary["bytes"]
-    saved = {}
-    for op in shown["ops"]:
-        for tensor in op["saved"]:
-            if tensor["name"] in ("cos", "sin", "ids", "labels"):
-                continue  # inputs of the graph: live for the whole step, shared by all layers
-            name = storage_of.get(tensor["name"], tensor["name"])
-            saved[name] = bytes_of.get(name, tensor["bytes"])
+    """The same of `cairn show --json`: what the block's ops save, each storage once. Inputs of the
+    graph are live for the whole step, and shared by all layers."""
+    outside = ("cos", "sin", "ids", "labels", "positions")
+    saved = {tensor["storage"]: tensor["storage_bytes"] for op in shown["ops"]
+             for tensor in op["saved"] if tensor["storage"] not in outside}
     return collections.Counter(saved.values())

@@ -1,0 +1,47 @@
+#include "graph/ops/attention_dims.h"
+
+#include <fmt/format.h>
+
+#include "graph/ops/shapes.h"
+
+namespace cairn {
+
+AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t heads) {
+  if (q.shape.size() != 3) {
+    refuse(op, fmt::format("'{}' must be [batch, tokens, width], found {}", q.name,
+                           shape_text(q.shape)));
+  }
+  if (q.shape[2] % heads != 0) {
+    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads", q.shape[2], q.name,
+                           heads));
+  }
+  return {
+      .batch = q.shape[0], .tokens = q.shape[1], .heads = heads, .head_dim = q.shape[2] / heads};
+}
+
+std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims) {
+  const std::int64_t kv_heads = op.attributes.kv_heads == 0 ? dims.heads : op.attributes.kv_heads;
+  if (dims.heads % kv_heads != 0) {
+    refuse(op, fmt::format("{} heads do not divide into {} kv_heads", dims.heads, kv_heads));
+  }
+  const Shape kv_shape = with_last_dim(op.inputs[0]->shape, kv_heads * dims.head_dim);
+  check_shape(op, *op.inputs[1], kv_shape);
+  check_shape(op, *op.inputs[2], kv_shape);
+  return kv_heads;
+}
+
+void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expected) {
+  if (tensor.shape == expected) return;
+  refuse(op, fmt::format("'{}' must be {}, found {}", tensor.name, shape_text(expected),
+                         shape_text(tensor.shape)));
+}
+
+std::int64_t attention_product_flops(const OpContext& op, const AttentionDims& dims) {
+  return product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});
+}
+
+std::int64_t round_up(const OpContext& op, std::int64_t value, std::int64_t multiple) {
+  return product(op, {value / multiple + (value % multiple == 0 ? 0 : 1), multiple});
+}
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "graph/ops/kinds.h"
+#include "graph/ops/shapes.h"
+
+// Heads as a dim of their own and back: views that cost nothing, whose gradient passes by alias.
+
+namespace cairn {
+namespace {
+
+OpDerivation same_storage(const OpContext& op, Shape shape) {
+  return {.outputs = {{.data_type = op.inputs[0]->data_type,
+                       .shape = std::move(shape),
+                       .view_of_input = 0}},
+          .gradient_alias_inputs = {0}};
+}
+
+// [batch, tokens, heads * head_dim] as [batch, tokens, heads, head_dim]
+OpDerivation derive_split_heads(const OpContext& op) {
+  const Tensor& input = *op.inputs[0];
+  const std::int64_t heads = op.attributes.heads;
+  if (last_dim(op, input) % heads != 0) {
+    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads",
+                           last_dim(op, input), input.name, heads));
+  }
+  Shape shape = with_last_dim(input.shape, heads);
+  shape.push_back(last_dim(op, input) / heads);
+  return same_storage(op, std::move(shape));
+}
+
+// The last two dims as one.
+OpDerivation derive_merge_heads(const OpContext& op) {
+  const Tensor& input = *op.inputs[0];
+  if (input.shape.size() < 2) {
+    refuse(op, fmt::format("'{}' must be [..., heads, head_dim], found {}", input.name,
+                           shape_text(input.shape)));
+  }
+  Shape shape(input.shape.begin(), input.shape.end() - 1);
+  shape.back() = product(op, {shape.back(), input.shape.back()});
+  return same_storage(op, std::move(shape));
+}
+
+}  // namespace
+
+OpKindInfo split_heads_kind() {
+  return {.name = "split_heads",
+          .attributes = {AttributeKey::kHeads},
+          .required = {AttributeKey::kHeads},
+          .derive = derive_split_heads};
+}
+
+OpKindInfo merge_heads_kind() { return {.name = "merge_heads", .derive = derive_merge_heads}; }
+
+}  // namespace cairn
