@@ -6,6 +6,7 @@
 
 #include "graph/error.h"
 #include "models/families.h"
+#include "models/library.h"
 #include "models/load_model.h"
 
 namespace cairn {
@@ -140,7 +141,8 @@ const std::vector<test::BadFile> kModels = {
      "vocab, max_tokens, kv_heads, head_dim, ffn, tied, attention_dropout, activation, qkv_bias, "
      "mlp_bias; did you mean 'hidden'?"},
     {"unknown_family.yaml",
-     "unknown_family.yaml:2:9: unknown family 'lama'; did you mean 'llama'?; known: ..."},
+     "unknown_family.yaml:2:9: unknown family 'lama'; did you mean 'llama'?; known: " +
+         join_names(stems(library_files("families", {})))},
     {"unknown_key.yaml", "unknown_key.yaml:3:1: a model: unknown key 'dim'; did you mean 'dims'?"},
     {"zero_dim.yaml", "zero_dim.yaml:3:16: key 'hidden': expected a positive integer, found 0"},
 };
