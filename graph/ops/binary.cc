@@ -45,6 +45,13 @@ OpDerivation derive_add(const OpContext& op) {
       result.gradient_alias_inputs.push_back(i);
     }
   }
+  if (op.attributes.in_place) {
+    if (a.shape != b.shape || a.data_type != b.data_type) {
+      refuse(op, fmt::format("in place, {} and {} must have one shape and type",
+                             shape_text(a.shape), shape_text(b.shape)));
+    }
+    over_first_input(op, result);
+  }
   return result;
 }
 
@@ -140,7 +147,11 @@ OpDerivation derive_gated(const OpContext& op) {
 }  // namespace
 
 OpKindInfo add_kind() {
-  return {.name = "add", .min_inputs = 2, .max_inputs = 2, .derive = derive_add};
+  return {.name = "add",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .attributes = {AttributeKey::kInPlace},
+          .derive = derive_add};
 }
 
 OpKindInfo mul_kind() {
