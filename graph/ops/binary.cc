@@ -46,9 +46,8 @@ OpDerivation derive_add(const OpContext& op) {
     }
   }
   if (op.attributes.in_place) {
-    if (a.shape != b.shape || a.data_type != b.data_type) {
-      refuse(op, fmt::format("in place, {} and {} must have one shape and type",
-                             shape_text(a.shape), shape_text(b.shape)));
+    if (result.outputs[0].shape != a.shape || result.outputs[0].data_type != a.data_type) {
+      refuse(op, fmt::format("{} does not fit over {}", shape_text(b.shape), shape_text(a.shape)));
     }
     over_first_input(op, result);
   }

@@ -41,6 +41,7 @@ OpKindInfo attention_scores_kind();
 OpKindInfo attention_values_kind();
 OpKindInfo repeat_kv_kind();
 OpKindInfo matmul_rows_kind();
+OpKindInfo mask_causal_kind();
 OpKindInfo softmax_kind();
 
 // Losses.

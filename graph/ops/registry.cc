@@ -37,6 +37,7 @@ const std::vector<OpKindInfo>& all_kinds() {
       attention_values_kind(),
       repeat_kv_kind(),
       matmul_rows_kind(),
+      mask_causal_kind(),
       softmax_kind(),
       cross_entropy_kind(),
       log_softmax_kind(),
