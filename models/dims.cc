@@ -21,7 +21,10 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
   const Node& node = *found.node;
   switch (dim.type) {
     case DimType::kSize: {
-      const std::int64_t size = to_integer(document, node, what);
+      // A mapping counts its entries: id2label says how many labels there are.
+      const std::int64_t size = node.kind == NodeKind::kMapping
+                                    ? static_cast<std::int64_t>(node.entries.size())
+                                    : to_integer(document, node, what);
       if (size < dim.least) {
         fail_at(document, node.position,
                 fmt::format("{}: expected {}, found {}", what,

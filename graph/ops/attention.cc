@@ -8,7 +8,7 @@
 #include "graph/ops/shapes.h"
 
 // Attention as one flash kernel, and the pieces that eager attention is spelled out with.
-// q is [batch, tokens, heads * head_dim], k and v are [batch, tokens, kv_heads * head_dim].
+// q is [batch, tokens, heads * head_dim], k and v are [batch, key tokens, kv_heads * head_dim].
 
 namespace cairn {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 // before it: tokens * window - window^2 / 2 pairs, and half of all where there is no window.
 std::int64_t executed_product_flops(const OpContext& op, const AttentionDims& dims) {
   const std::int64_t pair_flops = product(op, {2, dims.batch, dims.heads, dims.head_dim});
-  const std::int64_t all_pairs = product(op, {dims.tokens, dims.tokens});
+  const std::int64_t all_pairs = product(op, {dims.tokens, dims.key_tokens});
   if (!op.attributes.causal) return product(op, {pair_flops, all_pairs});
   std::int64_t window = dims.tokens;
   if (op.attributes.window > 0) window = std::min(window, op.attributes.window);
@@ -27,16 +27,20 @@ std::int64_t executed_product_flops(const OpContext& op, const AttentionDims& di
 
 // Saves q, k, v, its output and the logsumexp (flash_attn_interface.py, save_for_backward), and
 // with dropout the 16 bytes of the random state. FLOPs as torch's counter has them: two products
-// of 2 * batch * heads * tokens^2 * head_dim, five in the backward pass; a causal kernel executes
-// half, and with a window skips what no query of a block sees. Backward workspace: fp32 dq, the row
-// sums, and k's and v's gradients for every query head before they are summed over a group
-// (flash-attention csrc/flash_attn/flash_api.cpp).
+// of 2 * batch * heads * tokens * key tokens * head_dim, five in the backward pass; a causal kernel
+// executes half, and with a window skips what no query of a block sees. Backward workspace: fp32
+// dq, the row sums, and k's and v's gradients for every query head before they are summed over a
+// group (flash-attention csrc/flash_attn/flash_api.cpp).
 OpDerivation derive_attention(const OpContext& op) {
+  if (op.inputs.size() == 4) return derive_biased_attention(op);
   const Tensor& q = *op.inputs[0];
-  const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
+  const AttentionDims dims = attention_dims(op, q, *op.inputs[1], op.attributes.heads);
   const std::int64_t kv_heads = checked_kv_heads(op, dims);
   if (op.attributes.window > 0 && !op.attributes.causal) {
     refuse(op, "a window is of a causal kernel");
+  }
+  if (op.attributes.causal && dims.key_tokens != dims.tokens) {
+    refuse(op, "a causal kernel has as many keys as queries");
   }
   OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = q.shape}},
                       .auxiliaries = {{.suffix = "logsumexp",
@@ -54,8 +58,9 @@ OpDerivation derive_attention(const OpContext& op) {
       checked_add(product(op, {4, rows, round_up(op, dims.head_dim, 32)}), product(op, {4, rows}),
                   "op '{}'", op.name);
   if (kv_heads < dims.heads) {
-    result.backward_workspace_bytes =
-        checked_add(result.backward_workspace_bytes, product(op, {2, q.bytes}), "op '{}'", op.name);
+    result.backward_workspace_bytes = checked_add(
+        result.backward_workspace_bytes,
+        product(op, {2, op.inputs[1]->bytes, dims.heads / kv_heads}), "op '{}'", op.name);
   }
   const std::int64_t product_flops = attention_product_flops(op, dims);
   result.forward = matmul_cost(product(op, {2, product_flops}), 1);
@@ -66,13 +71,14 @@ OpDerivation derive_attention(const OpContext& op) {
   return result;
 }
 
-// scores = q k^T, [batch, heads, tokens, tokens]
+// scores = q k^T, [batch, heads, tokens, key tokens]
 OpDerivation derive_scores(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
-  const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
-  check_shape(op, *op.inputs[1], q.shape);
-  OpDerivation result{.outputs = {{.data_type = q.data_type,
-                                   .shape = {dims.batch, dims.heads, dims.tokens, dims.tokens}}}};
+  const AttentionDims dims = attention_dims(op, q, *op.inputs[1], op.attributes.heads);
+  check_shape(op, *op.inputs[1], {dims.batch, dims.key_tokens, q.shape[2]});
+  OpDerivation result{
+      .outputs = {{.data_type = q.data_type,
+                   .shape = {dims.batch, dims.heads, dims.tokens, dims.key_tokens}}}};
   result.saved.inputs = {0, 1};
   const std::int64_t product_flops = attention_product_flops(op, dims);
   result.forward = matmul_cost(product_flops, 1);
@@ -84,9 +90,11 @@ OpDerivation derive_scores(const OpContext& op) {
 OpDerivation derive_values(const OpContext& op) {
   const Tensor& probabilities = *op.inputs[0];
   const Tensor& v = *op.inputs[1];
-  const AttentionDims dims = attention_dims(op, v, op.attributes.heads);
-  check_shape(op, probabilities, {dims.batch, dims.heads, dims.tokens, dims.tokens});
-  OpDerivation result{.outputs = {{.data_type = v.data_type, .shape = v.shape}}};
+  AttentionDims dims = attention_dims(op, v, v, op.attributes.heads);
+  if (probabilities.shape.size() == 4) dims.tokens = probabilities.shape[2];
+  check_shape(op, probabilities, {dims.batch, dims.heads, dims.tokens, dims.key_tokens});
+  OpDerivation result{
+      .outputs = {{.data_type = v.data_type, .shape = {dims.batch, dims.tokens, v.shape[2]}}}};
   if (v.requires_grad) result.saved.inputs.push_back(0);
   if (probabilities.requires_grad) result.saved.inputs.push_back(1);
   const std::int64_t product_flops = attention_product_flops(op, dims);
@@ -114,9 +122,10 @@ OpDerivation derive_repeat_kv(const OpContext& op) {
 OpKindInfo attention_kind() {
   return {.name = "attention",
           .min_inputs = 3,
-          .max_inputs = 3,
+          .max_inputs = 4,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kCausal,
-                         AttributeKey::kProbability, AttributeKey::kWindow, AttributeKey::kSoftcap},
+                         AttributeKey::kProbability, AttributeKey::kWindow, AttributeKey::kSoftcap,
+                         AttributeKey::kBias},
           .required = {AttributeKey::kHeads},
           .derive = derive_attention};
 }

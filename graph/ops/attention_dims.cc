@@ -6,7 +6,8 @@
 
 namespace cairn {
 
-AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t heads) {
+AttentionDims attention_dims(const OpContext& op, const Tensor& q, const Tensor& k,
+                             std::int64_t heads) {
   if (q.shape.size() != 3) {
     refuse(op, fmt::format("'{}' must be [batch, tokens, width], found {}", q.name,
                            shape_text(q.shape)));
@@ -15,8 +16,11 @@ AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t 
     refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads", q.shape[2], q.name,
                            heads));
   }
-  return {
-      .batch = q.shape[0], .tokens = q.shape[1], .heads = heads, .head_dim = q.shape[2] / heads};
+  return {.batch = q.shape[0],
+          .tokens = q.shape[1],
+          .key_tokens = k.shape.size() == 3 ? k.shape[1] : q.shape[1],
+          .heads = heads,
+          .head_dim = q.shape[2] / heads};
 }
 
 std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims) {
@@ -24,7 +28,7 @@ std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims) {
   if (dims.heads % kv_heads != 0) {
     refuse(op, fmt::format("{} heads do not divide into {} kv_heads", dims.heads, kv_heads));
   }
-  const Shape kv_shape = with_last_dim(op.inputs[0]->shape, kv_heads * dims.head_dim);
+  const Shape kv_shape = {dims.batch, dims.key_tokens, kv_heads * dims.head_dim};
   check_shape(op, *op.inputs[1], kv_shape);
   check_shape(op, *op.inputs[2], kv_shape);
   return kv_heads;
@@ -37,7 +41,7 @@ void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expecte
 }
 
 std::int64_t attention_product_flops(const OpContext& op, const AttentionDims& dims) {
-  return product(op, {2, dims.batch, dims.heads, dims.tokens, dims.tokens, dims.head_dim});
+  return product(op, {2, dims.batch, dims.heads, dims.tokens, dims.key_tokens, dims.head_dim});
 }
 
 std::int64_t round_up(const OpContext& op, std::int64_t value, std::int64_t multiple) {

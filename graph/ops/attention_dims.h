@@ -5,18 +5,22 @@
 #include "graph/ops/op_kind.h"
 
 // Sizes that the attention kinds share. q is [batch, tokens, heads * head_dim]; k and v are
-// [batch, tokens, kv_heads * head_dim].
+// [batch, key_tokens, kv_heads * head_dim], with other tokens than q's where a decoder attends to
+// an encoder.
 
 namespace cairn {
 
 struct AttentionDims {
   std::int64_t batch = 0;
   std::int64_t tokens = 0;
+  std::int64_t key_tokens = 0;
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
 };
 
-AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t heads);
+// `k` gives the key tokens; checked_kv_heads, or the kind, checks the rest of it.
+AttentionDims attention_dims(const OpContext& op, const Tensor& q, const Tensor& k,
+                             std::int64_t heads);
 
 // The heads of the inputs k and v, after q, whose shapes are checked; as many as q's unless stated.
 std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims);
@@ -25,6 +29,9 @@ void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expecte
 
 // FLOPs of q k^T, and of the scores by v.
 std::int64_t attention_product_flops(const OpContext& op, const AttentionDims& dims);
+
+// Attention with a fourth input, numbers that are added to the scores: masked_attention.cc.
+OpDerivation derive_biased_attention(const OpContext& op);
 
 std::int64_t round_up(const OpContext& op, std::int64_t value, std::int64_t multiple);
 

@@ -45,6 +45,12 @@ OpDerivation derive_add(const OpContext& op) {
       result.gradient_alias_inputs.push_back(i);
     }
   }
+  if (op.attributes.in_place) {
+    if (result.outputs[0].shape != a.shape || result.outputs[0].data_type != a.data_type) {
+      refuse(op, fmt::format("{} does not fit over {}", shape_text(b.shape), shape_text(a.shape)));
+    }
+    over_first_input(op, result);
+  }
   return result;
 }
 
@@ -140,7 +146,11 @@ OpDerivation derive_gated(const OpContext& op) {
 }  // namespace
 
 OpKindInfo add_kind() {
-  return {.name = "add", .min_inputs = 2, .max_inputs = 2, .derive = derive_add};
+  return {.name = "add",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .attributes = {AttributeKey::kInPlace},
+          .derive = derive_add};
 }
 
 OpKindInfo mul_kind() {

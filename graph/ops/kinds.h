@@ -18,11 +18,30 @@ OpKindInfo swiglu_kind();
 OpKindInfo geglu_kind();
 OpKindInfo dropout_kind();
 
+// Reads and makes images [batch, channels, height, width].
+OpKindInfo conv2d_kind();
+OpKindInfo conv_transpose2d_kind();
+OpKindInfo batch_norm_kind();
+OpKindInfo max_pool2d_kind();
+OpKindInfo avg_pool2d_kind();
+OpKindInfo adaptive_avg_pool2d_kind();
+OpKindInfo global_avg_pool_kind();
+OpKindInfo crop_kind();
+
+// From images to rows and tokens.
+OpKindInfo flatten_kind();
+OpKindInfo to_tokens_kind();
+OpKindInfo prepend_token_kind();
+OpKindInfo first_token_kind();
+OpKindInfo add_weight_kind();
+OpKindInfo heads_first_kind();
+
 // Eager attention, spelled out.
 OpKindInfo attention_scores_kind();
 OpKindInfo attention_values_kind();
 OpKindInfo repeat_kv_kind();
 OpKindInfo matmul_rows_kind();
+OpKindInfo mask_causal_kind();
 OpKindInfo softmax_kind();
 
 // Losses.

@@ -4,7 +4,7 @@
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
-// Parts of a tensor along its last dim: views, so forward costs nothing.
+// Parts of a tensor along its last dim: views, so forward costs nothing. And tensors put together.
 
 namespace cairn {
 namespace {
@@ -69,20 +69,42 @@ OpDerivation derive_split(const OpContext& op) {
   return result;
 }
 
-// Concatenates along the last dim; the gradients are slices of the output's gradient.
+// The dim to concatenate along, from 0; the first, of samples, cannot be chosen: 0 is the last.
+std::size_t concatenated_dim(const OpContext& op) {
+  last_dim(op, *op.inputs[0]);  // there has to be one
+  const auto rank = static_cast<std::int64_t>(op.inputs[0]->shape.size());
+  const std::int64_t axis = op.attributes.axis;
+  if (axis >= rank || axis < -rank) {
+    refuse(op, fmt::format("axis {} is none of {}", axis, shape_text(op.inputs[0]->shape)));
+  }
+  return static_cast<std::size_t>(axis <= 0 ? (axis == 0 ? rank - 1 : rank + axis) : axis);
+}
+
+// Concatenates along one dim; the gradients are slices of the output's gradient.
 OpDerivation derive_cat(const OpContext& op) {
-  std::int64_t width = 0;
+  const std::size_t dim = concatenated_dim(op);
+  std::int64_t extent = 0;
+  Shape outside = op.inputs[0]->shape;
+  outside[dim] = 1;
   for (const Tensor* input : op.inputs) {
-    width = checked_add(width, last_dim(op, *input), "op '{}': its width", op.name);
-    if (with_last_dim(input->shape, 1) != with_last_dim(op.inputs[0]->shape, 1)) {
-      refuse(op, fmt::format("{} and {} differ outside the last dim",
-                             shape_text(op.inputs[0]->shape), shape_text(input->shape)));
+    Shape shape = input->shape;
+    if (shape.size() == outside.size()) {
+      extent = checked_add(extent, shape[dim], "op '{}': its width", op.name);
+      shape[dim] = 1;
+    }
+    if (shape != outside) {
+      refuse(op,
+             fmt::format("{} and {} differ outside {}", shape_text(op.inputs[0]->shape),
+                         shape_text(input->shape),
+                         dim + 1 == outside.size() ? "the last dim" : fmt::format("dim {}", dim)));
     }
   }
-  OpDerivation result{.outputs = {{.data_type = op.inputs[0]->data_type,
-                                   .shape = with_last_dim(op.inputs[0]->shape, width)}},
-                      .forward = memory_bound_cost(),
-                      .backward = memory_bound_cost()};
+  Shape shape = outside;
+  shape[dim] = extent;
+  OpDerivation result{
+      .outputs = {{.data_type = op.inputs[0]->data_type, .shape = std::move(shape)}},
+      .forward = memory_bound_cost(),
+      .backward = memory_bound_cost()};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) result.gradient_alias_inputs.push_back(i);
   return result;
 }
@@ -102,7 +124,11 @@ OpKindInfo split_kind() {
 }
 
 OpKindInfo cat_kind() {
-  return {.name = "cat", .min_inputs = 1, .max_inputs = 64, .derive = derive_cat};
+  return {.name = "cat",
+          .min_inputs = 1,
+          .max_inputs = 64,
+          .attributes = {AttributeKey::kAxis},
+          .derive = derive_cat};
 }
 
 }  // namespace cairn

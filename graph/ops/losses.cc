@@ -8,10 +8,14 @@ namespace {
 
 TensorSketch scalar_loss() { return {.data_type = DataType::kFloat32, .shape = {1}}; }
 
+// One label for each row of classes, or for each pixel of [batch, classes, height, width].
 void check_labels(const OpContext& op) {
   const Tensor& logits = *op.inputs[0];
   const Tensor& labels = *op.inputs[1];
-  if (row_count(op, logits) != element_count(labels.shape, labels.name)) {
+  const std::int64_t predictions = logits.shape.size() == 4
+                                       ? element_count(logits.shape, logits.name) / logits.shape[1]
+                                       : row_count(op, logits);
+  if (predictions != element_count(labels.shape, labels.name)) {
     refuse(op, fmt::format("labels {} do not match logits {}", shape_text(labels.shape),
                            shape_text(logits.shape)));
   }

@@ -73,6 +73,21 @@ OpDerivation derive_relu(const OpContext& op) {
   return result;
 }
 
+// Where row i may see columns 0 to i, x, elsewhere a constant (torch.where): saves the flags, one
+// byte for each row and column.
+OpDerivation derive_mask_causal(const OpContext& op) {
+  const Shape& shape = op.inputs[0]->shape;
+  if (shape.size() < 2) {
+    refuse(op, fmt::format("'{}' must be [..., rows, columns], found {}", op.inputs[0]->name,
+                           shape_text(shape)));
+  }
+  OpDerivation result = derive_unary(op, {.auxiliaries = {0}});
+  result.auxiliaries = {{.suffix = "flags",
+                         .data_type = DataType::kBool,
+                         .shape = {shape[shape.size() - 2], shape.back()}}};
+  return result;
+}
+
 OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)) {
   return {.name = name, .derive = derive};
 }
@@ -87,6 +102,7 @@ OpKindInfo relu_kind() {
 
 OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
 OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output); }
+OpKindInfo mask_causal_kind() { return unary("mask_causal", derive_mask_causal); }
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
 OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
 OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }

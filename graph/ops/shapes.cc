@@ -28,6 +28,17 @@ std::int64_t product(const OpContext& op, std::initializer_list<std::int64_t> fa
   return result;
 }
 
+ImageDims image_dims(const OpContext& op, const Tensor& tensor) {
+  if (tensor.shape.size() != 4) {
+    refuse(op, fmt::format("'{}' must be [batch, channels, height, width], found {}", tensor.name,
+                           shape_text(tensor.shape)));
+  }
+  return {.batch = tensor.shape[0],
+          .channels = tensor.shape[1],
+          .height = tensor.shape[2],
+          .width = tensor.shape[3]};
+}
+
 std::int64_t row_count(const OpContext& op, const Tensor& tensor) {
   return element_count(tensor.shape, tensor.name) / last_dim(op, tensor);
 }

@@ -18,6 +18,15 @@ Shape with_last_dim(Shape shape, std::int64_t extent);
 // The product of some factors, none negative.
 std::int64_t product(const OpContext& op, std::initializer_list<std::int64_t> factors);
 
+// The dims of an image tensor.
+struct ImageDims {
+  std::int64_t batch = 0;
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+ImageDims image_dims(const OpContext& op, const Tensor& tensor);
+
 // Elements of a tensor over its last dim: tokens of [batch, tokens, width].
 std::int64_t row_count(const OpContext& op, const Tensor& tensor);
 

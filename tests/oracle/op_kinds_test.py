@@ -39,6 +39,13 @@ def heads_of(x):
 
 FROZEN = dict(requires_grad=False)
 
+CHANNELS, SIDE = 3, 8  # of the kinds of images
+CHANNEL_STATISTIC = 4 * CHANNELS
+
+
+def images(requires_grad=True):
+    return weight(BATCH, CHANNELS, SIDE, SIDE, requires_grad=requires_grad)
+
 # name: (graph/ops file, tensors, call, names of the saved inputs, is the output saved, other bytes)
 OPS = {
     "linear": ("linear.cc", dict(x=tokens(), w=weight(24, WIDTH)),
@@ -84,6 +91,42 @@ OPS = {
     "split": ("layout.cc", dict(x=tokens()), lambda x: x.split(4, -1)[0], "", False, []),
     "cat": ("layout.cc", dict(x=tokens(), y=tokens()),
             lambda x, y: torch.cat((x, y), -1), "", False, []),
+    "cat of images": ("layout.cc", dict(x=images(), y=images()),
+                      lambda x, y: torch.cat((x, y), 1), "", False, []),
+    "add in place": ("binary.cc", dict(x=tokens(), y=tokens()),
+                     lambda x, y: x.neg().add_(y), "", False, []),
+    "relu": ("pointwise.cc", dict(x=tokens()), torch.relu, "", True, []),
+    "relu in place": ("pointwise.cc", dict(x=tokens()), lambda x: x.neg().relu_(), "", True, []),
+    "conv2d": ("conv.cc", dict(x=images(), w=weight(5, CHANNELS, 3, 3)),
+               lambda x, w: functional.conv2d(x, w, padding=1), "xw", False, []),
+    "conv2d, frozen": ("conv.cc", dict(x=images(), w=weight(5, CHANNELS, 3, 3, **FROZEN)),
+                       lambda x, w: functional.conv2d(x, w, padding=1), "xw", False, []),
+    "conv2d, first": ("conv.cc", dict(x=images(**FROZEN), w=weight(5, CHANNELS, 3, 3)),
+                      lambda x, w: functional.conv2d(x, w, padding=1), "xw", False, []),
+    "conv_transpose2d": ("conv.cc", dict(x=images(), w=weight(CHANNELS, 5, 2, 2)),
+                         lambda x, w: functional.conv_transpose2d(x, w, stride=2), "xw", False, []),
+    "batch_norm": ("batch_norm.cc", dict(x=images(), w=weight(CHANNELS), b=weight(CHANNELS)),
+                   lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
+                   "xw", False, [CHANNEL_STATISTIC, CHANNEL_STATISTIC]),
+    "max_pool2d": ("pooling.cc", dict(x=images()), lambda x: functional.max_pool2d(x, 2), "x",
+                   False, [8 * BATCH * CHANNELS * (SIDE // 2)**2]),
+    "avg_pool2d": ("pooling.cc", dict(x=images()), lambda x: functional.avg_pool2d(x, 2), "x",
+                   False, []),
+    "adaptive_avg_pool2d": ("pooling.cc", dict(x=images()),
+                            lambda x: functional.adaptive_avg_pool2d(x, 7), "x", False, []),
+    "global_avg_pool": ("pooling.cc", dict(x=images()),
+                        lambda x: functional.adaptive_avg_pool2d(x, 1), "", False, []),
+    "flatten": ("image_layout.cc", dict(x=images()), lambda x: x.flatten(1), "", False, []),
+    "to_tokens": ("image_layout.cc", dict(x=images()),
+                  lambda x: x.flatten(2).transpose(1, 2), "", False, []),
+    "crop": ("image_layout.cc", dict(x=images()), lambda x: x[..., 2:6, 2:6], "", False, []),
+    "first_token": ("image_layout.cc", dict(x=tokens()), lambda x: x[:, 0], "", False, []),
+    "prepend_token": ("image_layout.cc", dict(x=tokens(), w=weight(1, 1, WIDTH)),
+                      lambda x, w: torch.cat((w.expand(BATCH, -1, -1), x), 1), "", False, []),
+    "add_weight": ("image_layout.cc", dict(x=tokens(), w=weight(1, TOKENS, WIDTH)), torch.add, "",
+                   False, []),
+    "heads_first": ("image_layout.cc", dict(x=weight(TOKENS, TOKENS, HEADS)),
+                    lambda x: x.permute(2, 0, 1).unsqueeze(0), "", False, []),
     # nll_loss keeps the divisor of its mean too, 4 bytes that Cairn leaves out.
     "nll_loss": ("losses.cc", dict(x=torch.zeros(ROWS, WIDTH, device="meta", requires_grad=True),
                                    i=labels()),
