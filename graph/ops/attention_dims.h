@@ -5,7 +5,7 @@
 #include "graph/ops/op_kind.h"
 
 // Sizes that the attention kinds share. q is [batch, tokens, heads * head_dim]; k and v are
-// [batch, tokens, kv_heads * head_dim].
+// [batch, tokens, kv_heads * head_dim], but where a kind takes a v of another width.
 
 namespace cairn {
 
@@ -18,8 +18,11 @@ struct AttentionDims {
 
 AttentionDims attention_dims(const OpContext& op, const Tensor& q, std::int64_t heads);
 
-// The heads of the inputs k and v, after q, whose shapes are checked; as many as q's unless stated.
+// The heads of the inputs k and v, after q, as many as q's unless stated; k's shape is checked.
 std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims);
+
+// The width of one head of v, the third input; its other dims are checked.
+std::int64_t value_head_dim(const OpContext& op, std::int64_t kv_heads);
 
 void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expected);
 

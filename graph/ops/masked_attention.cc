@@ -20,6 +20,7 @@ OpDerivation derive_masked_attention(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, op.attributes.heads);
   const std::int64_t kv_heads = checked_kv_heads(op, dims);
+  check_shape(op, *op.inputs[2], op.inputs[1]->shape);
   OpDerivation result{
       .outputs = {{.data_type = q.data_type, .shape = q.shape}},
       .auxiliaries = {{.suffix = "bias",
