@@ -39,8 +39,12 @@ class Family:
     layer_count: str = "num_hidden_layers"
     blocks: tuple = (0,)  # layers that differ from each other, to be looked at one by one
     attentions: tuple = ("sdpa", "eager")
+    meta_types: tuple = (torch.bfloat16, torch.float32)  # that its kernels take on the meta device
     inputs: Callable = token_inputs
 
+
+# torch's grouped product: on the meta device in one type only.
+GROUPED = (torch.bfloat16,)
 
 FAMILIES = {
     "llama": Family(
@@ -136,7 +140,8 @@ FAMILIES = {
         dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
                   intermediate_size=96, num_local_experts=8),
         variants={"two experts a token": {}, "three, a window": dict(num_experts_per_tok=3,
-                                                                     sliding_window=16)}),
+                                                                     sliding_window=16)},
+        meta_types=GROUPED),
     "qwen3_moe": Family(
         "Qwen3MoeConfig", "Qwen3MoeForCausalLM", "model.layers",
         dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
@@ -148,7 +153,7 @@ FAMILIES = {
             "every second layer": dict(decoder_sparse_step=2),
             "one layer without experts": dict(mlp_only_layers=[1]),
         },
-        blocks=(0, 1)),
+        blocks=(0, 1), meta_types=GROUPED),
     "deepseek_v2": Family(
         "DeepseekV2Config", "DeepseekV2ForCausalLM", "model.layers",
         dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=4, kv_lora_rank=24,
@@ -160,7 +165,7 @@ FAMILIES = {
             "groups, biases": dict(topk_method="group_limited_greedy", n_group=4, topk_group=2,
                                    attention_bias=True, mlp_bias=True),
         },
-        blocks=(0, 1)),
+        blocks=(0, 1), meta_types=GROUPED),
     "deepseek_v3": Family(
         "DeepseekV3Config", "DeepseekV3ForCausalLM", "model.layers",
         dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=4, kv_lora_rank=24,
@@ -172,14 +177,14 @@ FAMILIES = {
             "weights as they are, two shared": dict(norm_topk_prob=False, n_shared_experts=2),
             "queries at once": dict(q_lora_rank=None, rope_interleave=False),
         },
-        blocks=(0, 1)),
+        blocks=(0, 1), meta_types=GROUPED),
     "gpt_oss": Family(
         "GptOssConfig", "GptOssForCausalLM", "model.layers",
         dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
                   intermediate_size=48, num_local_experts=8, num_experts_per_tok=3,
                   sliding_window=16),
         variants={"biases": {}, "no biases in attention": dict(attention_bias=False)},
-        blocks=(0, 1), attentions=("eager",)),
+        blocks=(0, 1), attentions=("eager",), meta_types=GROUPED),
 }
 
 
@@ -196,15 +201,16 @@ def family_of(model):
 
 
 def build(kind, device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.0, layers=1,
-          vocab=64, **dims):
+          vocab=64, experts=None, **dims):
     """A model of a family, training; `dims` are keys of its config, all others are as small or as
-    Transformers has them."""
+    Transformers has them, and so is the implementation of its experts."""
     family = FAMILIES[kind]
     settings = {"vocab_size": vocab, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None,
                 family.layer_count: layers} | dict.fromkeys(family.dropouts, dropout)
     config_type = getattr(transformers, family.config)
     config = config_type(**settings | dict(family.dims) | dims, attn_implementation=attention)
     config.use_cache = False
+    config._experts_implementation = experts
     with torch.device(device):
         return getattr(transformers, family.model)(config).to(dtype).train()
 
