@@ -90,6 +90,7 @@ struct OpAttributes {
   bool in_place = false;                   // relu, add: over the first input's storage
   std::int64_t experts = 0;                // how many there are
   std::int64_t experts_per_token = 0;      // how many each token takes
+  bool sinks = false;                      // attention: a learned score a head, without a value
   double imbalance = 1.0;  // rows of the worst rank over the mean of an expert-parallel group
   double capacity = 0.0;   // most rows of an expert over the mean; 0: dropless
 };

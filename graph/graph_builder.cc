@@ -68,14 +68,18 @@ void check_input_types(const Graph& graph, const OpRequest& request) {
   }
 }
 
-// Marks what has a gradient: requires one, and the loss depends on it.
+// Marks what has a gradient: requires one, and the loss depends on it. An op without a Backward
+// keeps nothing: its part of autograd's graph is gone with its output.
 void derive_gradients(Graph& graph) {
   graph.tensors[index(graph.loss)].has_gradient = graph.tensor(graph.loss).requires_grad;
   for (std::size_t i = graph.ops.size(); i-- > 0;) {
     Op& op = graph.ops[i];
     op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(),
                                   [&](TensorId id) { return graph.tensor(id).has_gradient; });
-    if (!op.has_backward) continue;
+    if (!op.has_backward) {
+      op.saved.clear();
+      continue;
+    }
     for (const TensorId id : op.inputs) {
       Tensor& input = graph.tensors[index(id)];
       input.has_gradient = input.requires_grad;

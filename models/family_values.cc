@@ -101,6 +101,9 @@ void set_attribute(AttributeKey key, const PlacedExpression& expression, const S
     case AttributeKey::kInPlace:
       attributes.in_place = holds(expression, scope);
       break;
+    case AttributeKey::kSinks:
+      attributes.sinks = holds(expression, scope);
+      break;
     case AttributeKey::kExperts:
       attributes.experts = positive(expression, scope);
       break;

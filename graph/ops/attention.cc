@@ -8,29 +8,38 @@
 #include "graph/ops/shapes.h"
 
 // Attention as one flash kernel, and the pieces that eager attention is spelled out with.
-// q is [batch, tokens, heads * head_dim], k and v are [batch, key tokens, kv_heads * head_dim].
+// q is [batch, tokens, heads * head_dim], k is [batch, key tokens, kv_heads * head_dim]; v is like
+// k, or has heads of another width, which the output then has too.
 
 namespace cairn {
 namespace {
 
-// FLOPs of one product that the kernel runs. Query i of a causal one sees min(i, window) keys
-// before it: tokens * window - window^2 / 2 pairs, and half of all where there is no window.
-std::int64_t executed_product_flops(const OpContext& op, const AttentionDims& dims) {
-  const std::int64_t pair_flops = product(op, {2, dims.batch, dims.heads, dims.head_dim});
-  const std::int64_t all_pairs = product(op, {dims.tokens, dims.key_tokens});
-  if (!op.attributes.causal) return product(op, {pair_flops, all_pairs});
+// FLOPs of one product that the kernel runs, for each element of a head's width. Query i of a
+// causal one sees min(i, window) keys before it: tokens * window - window^2 / 2 pairs, and half of
+// all where there is no window.
+std::int64_t executed_pair_flops(const OpContext& op, const AttentionDims& dims) {
+  const std::int64_t all = product(op, {2, dims.batch, dims.heads, dims.tokens, dims.key_tokens});
+  if (!op.attributes.causal) return all;
   std::int64_t window = dims.tokens;
   if (op.attributes.window > 0) window = std::min(window, op.attributes.window);
-  // Neither product passes all_pairs; pair_flops is even.
-  return product(op, {pair_flops / 2, 2 * dims.tokens - window, window});
+  return product(op, {dims.batch, dims.heads, 2 * dims.tokens - window, window});
+}
+
+std::vector<TensorSketch> attention_parameters(const OpContext& op) {
+  if (!op.attributes.sinks) return {};
+  return {{.suffix = "sinks", .shape = {op.attributes.heads}}};
 }
 
 // Saves q, k, v, its output and the logsumexp (flash_attn_interface.py, save_for_backward), and
-// with dropout the 16 bytes of the random state. FLOPs as torch's counter has them: two products
-// of 2 * batch * heads * tokens * key tokens * head_dim, five in the backward pass; a causal kernel
-// executes half, and with a window skips what no query of a block sees. Backward workspace: fp32
-// dq, the row sums, and k's and v's gradients for every query head before they are summed over a
-// group (flash-attention csrc/flash_attn/flash_api.cpp).
+// with dropout the 16 bytes of the random state. Where v's heads have another width than q's, sdpa
+// takes the memory-efficient kernel (sdp_utils.cpp, check_head_dim_size_flash), which saves the
+// same, with rows of a multiple of 32 in the logsumexp (cuda/attention.cu, kAlignLSE). Sinks take
+// part in the kernel's softmax and are saved with the rest. FLOPs as torch's counter has them:
+// products of 2 * batch * heads * tokens * key tokens * width, of q's and of v's heads forward,
+// three of q's and two of v's in the backward pass; a causal kernel executes half, and with a
+// window skips what no query of a block sees. Backward workspace: fp32 dq, the row sums, and k's
+// and v's gradients for every query head before they are summed over a group (flash-attention
+// csrc/flash_attn/flash_api.cpp).
 OpDerivation derive_attention(const OpContext& op) {
   if (op.inputs.size() == 4) return derive_biased_attention(op);
   const Tensor& q = *op.inputs[0];
@@ -42,11 +51,16 @@ OpDerivation derive_attention(const OpContext& op) {
   if (op.attributes.causal && dims.key_tokens != dims.tokens) {
     refuse(op, "a causal kernel has as many keys as queries");
   }
-  OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = q.shape}},
+  const std::int64_t v_head_dim = value_head_dim(op, dims, kv_heads);
+  const Shape shape = with_last_dim(q.shape, product(op, {dims.heads, v_head_dim}));
+  const std::int64_t logsumexp_rows =
+      v_head_dim == dims.head_dim ? dims.tokens : round_up(op, dims.tokens, 32);
+  OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = shape}},
                       .auxiliaries = {{.suffix = "logsumexp",
                                        .data_type = DataType::kFloat32,
-                                       .shape = {dims.batch, dims.heads, dims.tokens}}}};
+                                       .shape = {dims.batch, dims.heads, logsumexp_rows}}}};
   result.saved = {.inputs = {0, 1, 2}, .outputs = {0}, .auxiliaries = {0}};
+  if (op.attributes.sinks) result.saved.inputs.push_back(3);
   if (op.attributes.probability > 0) {
     result.auxiliaries.push_back(
         {.suffix = "rng_state", .data_type = DataType::kInt64, .shape = {2}});
@@ -62,12 +76,15 @@ OpDerivation derive_attention(const OpContext& op) {
         result.backward_workspace_bytes,
         product(op, {2, op.inputs[1]->bytes, dims.heads / kv_heads}), "op '{}'", op.name);
   }
-  const std::int64_t product_flops = attention_product_flops(op, dims);
-  result.forward = matmul_cost(product(op, {2, product_flops}), 1);
-  result.backward = matmul_cost(product(op, {5, product_flops}), 3);
-  const std::int64_t executed = executed_product_flops(op, dims);
-  result.forward.executed_flops = product(op, {2, executed});
-  result.backward.executed_flops = product(op, {5, executed});
+  const std::int64_t forward_widths = dims.head_dim + v_head_dim;
+  const std::int64_t backward_widths = 3 * dims.head_dim + 2 * v_head_dim;
+  const std::int64_t pair_flops =
+      product(op, {2, dims.batch, dims.heads, dims.tokens, dims.key_tokens});
+  result.forward = matmul_cost(product(op, {pair_flops, forward_widths}), 1);
+  result.backward = matmul_cost(product(op, {pair_flops, backward_widths}), 3);
+  const std::int64_t executed = executed_pair_flops(op, dims);
+  result.forward.executed_flops = product(op, {executed, forward_widths});
+  result.backward.executed_flops = product(op, {executed, backward_widths});
   return result;
 }
 
@@ -125,8 +142,9 @@ OpKindInfo attention_kind() {
           .max_inputs = 4,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kCausal,
                          AttributeKey::kProbability, AttributeKey::kWindow, AttributeKey::kSoftcap,
-                         AttributeKey::kBias},
+                         AttributeKey::kBias, AttributeKey::kSinks},
           .required = {AttributeKey::kHeads},
+          .parameters = attention_parameters,
           .derive = derive_attention};
 }
 

@@ -30,8 +30,17 @@ std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims) {
   }
   const Shape kv_shape = {dims.batch, dims.key_tokens, kv_heads * dims.head_dim};
   check_shape(op, *op.inputs[1], kv_shape);
-  check_shape(op, *op.inputs[2], kv_shape);
   return kv_heads;
+}
+
+std::int64_t value_head_dim(const OpContext& op, const AttentionDims& dims, std::int64_t kv_heads) {
+  const Tensor& v = *op.inputs[2];
+  if (v.shape.size() != 3 || v.shape[2] % kv_heads != 0) {
+    refuse(op, fmt::format("'{}' must be [batch, tokens, width] of {} heads, found {}", v.name,
+                           kv_heads, shape_text(v.shape)));
+  }
+  check_shape(op, v, {dims.batch, dims.key_tokens, v.shape[2]});
+  return v.shape[2] / kv_heads;
 }
 
 void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expected) {

@@ -6,7 +6,7 @@
 
 // Sizes that the attention kinds share. q is [batch, tokens, heads * head_dim]; k and v are
 // [batch, key_tokens, kv_heads * head_dim], with other tokens than q's where a decoder attends to
-// an encoder.
+// an encoder, and a v of another width where a kind takes one.
 
 namespace cairn {
 
@@ -22,8 +22,11 @@ struct AttentionDims {
 AttentionDims attention_dims(const OpContext& op, const Tensor& q, const Tensor& k,
                              std::int64_t heads);
 
-// The heads of the inputs k and v, after q, whose shapes are checked; as many as q's unless stated.
+// The heads of the inputs k and v, after q, as many as q's unless stated; k's shape is checked.
 std::int64_t checked_kv_heads(const OpContext& op, const AttentionDims& dims);
+
+// The width of one head of v, the third input; its other dims are checked.
+std::int64_t value_head_dim(const OpContext& op, const AttentionDims& dims, std::int64_t kv_heads);
 
 void check_shape(const OpContext& op, const Tensor& tensor, const Shape& expected);
 

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "graph/checked.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
@@ -54,6 +57,14 @@ OpDerivation derive_add(const OpContext& op) {
   return result;
 }
 
+// a - b: b's gradient is a new tensor, the negated one.
+OpDerivation derive_sub(const OpContext& op) {
+  OpDerivation result = derive_add(op);
+  std::vector<std::size_t>& aliases = result.gradient_alias_inputs;
+  aliases.erase(std::remove(aliases.begin(), aliases.end(), std::size_t{1}), aliases.end());
+  return result;
+}
+
 // Saves an operand only if the other needs a gradient.
 SavedSet product_saved(const Tensor& a, const Tensor& b) {
   SavedSet saved;
@@ -62,7 +73,8 @@ SavedSet product_saved(const Tensor& a, const Tensor& b) {
   return saved;
 }
 
-// The gradient of a broadcast operand is first made at the output's size, then summed.
+// The gradient of a broadcast operand is first made at the output's size, then summed; that of an
+// operand of a narrower type is first made in the output's type, then cast.
 OpDerivation derive_product(const OpContext& op, const Tensor& a, const Tensor& b) {
   OpDerivation result{.outputs = {binary_output(op, a, b)},
                       .saved = product_saved(a, b),
@@ -70,15 +82,30 @@ OpDerivation derive_product(const OpContext& op, const Tensor& a, const Tensor& 
                       .backward = memory_bound_cost()};
   const TensorSketch& output = result.outputs[0];
   for (const Tensor* operand : {&a, &b}) {
-    if (!operand->requires_grad || operand->shape == output.shape) continue;
-    result.backward_workspace_bytes =
-        product(op, {element_count(output.shape, op.name), bytes_per_element(output.data_type)});
+    const bool is_alike = operand->shape == output.shape && operand->data_type == output.data_type;
+    if (!operand->requires_grad || is_alike) continue;
+    result.backward_workspace_bytes = checked_add(
+        result.backward_workspace_bytes,
+        product(op, {element_count(output.shape, op.name), bytes_per_element(output.data_type)}),
+        "op '{}'", op.name);
   }
   return result;
 }
 
 OpDerivation derive_mul(const OpContext& op) {
   return derive_product(op, *op.inputs[0], *op.inputs[1]);
+}
+
+// a / b saves b for both gradients and a for b's (derivatives.yaml: div). Dividing in place, as in
+// x /= sum, saves a copy of x instead: the same bytes.
+OpDerivation derive_div(const OpContext& op) {
+  const Tensor& a = *op.inputs[0];
+  const Tensor& b = *op.inputs[1];
+  OpDerivation result = derive_product(op, a, b);
+  result.saved = {};
+  if (b.requires_grad) result.saved.inputs.push_back(0);
+  if (a.requires_grad || b.requires_grad) result.saved.inputs.push_back(1);
+  return result;
 }
 
 // x by a table of one head's width, the same for every head (cos, sin). The table has no gradient,
@@ -151,6 +178,14 @@ OpKindInfo add_kind() {
           .max_inputs = 2,
           .attributes = {AttributeKey::kInPlace},
           .derive = derive_add};
+}
+
+OpKindInfo sub_kind() {
+  return {.name = "sub", .min_inputs = 2, .max_inputs = 2, .derive = derive_sub};
+}
+
+OpKindInfo div_kind() {
+  return {.name = "div", .min_inputs = 2, .max_inputs = 2, .derive = derive_div};
 }
 
 OpKindInfo mul_kind() {

@@ -44,6 +44,21 @@ OpKindInfo matmul_rows_kind();
 OpKindInfo mask_causal_kind();
 OpKindInfo softmax_kind();
 
+// Attention of other shapes.
+OpKindInfo append_sinks_kind();
+OpKindInfo drop_sinks_kind();
+OpKindInfo join_heads_kind();
+
+// Mixture of experts.
+OpKindInfo topk_kind();
+OpKindInfo gather_kind();
+OpKindInfo group_mask_kind();
+OpKindInfo masked_fill_kind();
+OpKindInfo dispatch_kind();
+OpKindInfo take_kind();
+OpKindInfo expert_linear_kind();
+OpKindInfo combine_kind();
+
 // Losses.
 OpKindInfo cross_entropy_kind();
 OpKindInfo log_softmax_kind();
@@ -51,6 +66,8 @@ OpKindInfo nll_loss_kind();
 
 // Element by element.
 OpKindInfo add_kind();
+OpKindInfo sub_kind();
+OpKindInfo div_kind();
 OpKindInfo mul_kind();
 OpKindInfo mul_table_kind();
 OpKindInfo mul_weight_kind();
@@ -59,6 +76,8 @@ OpKindInfo gelu_kind();
 OpKindInfo silu_kind();
 OpKindInfo relu_kind();
 OpKindInfo tanh_kind();
+OpKindInfo sigmoid_kind();
+OpKindInfo clamp_kind();
 OpKindInfo pow_kind();
 OpKindInfo rsqrt_kind();
 OpKindInfo neg_kind();
@@ -69,6 +88,7 @@ OpKindInfo add_scalar_kind();
 OpKindInfo cast_kind();
 OpKindInfo copy_kind();
 OpKindInfo mean_kind();
+OpKindInfo sum_kind();
 OpKindInfo slice_kind();
 OpKindInfo split_kind();
 OpKindInfo split_heads_kind();

@@ -22,6 +22,7 @@ OpDerivation derive_efficient_attention(const OpContext& op, const AttentionDims
                                         const std::optional<Shape>& made_bias) {
   const Tensor& q = *op.inputs[0];
   const std::int64_t kv_heads = checked_kv_heads(op, dims);
+  check_shape(op, *op.inputs[2], op.inputs[1]->shape);
   OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = q.shape}},
                       .saved = {.inputs = {0, 1, 2}, .outputs = {0}}};
   const auto save = [&result](TensorSketch auxiliary) {

@@ -34,6 +34,7 @@ enum class AttributeKey {
   kWindow,
   kSoftcap,
   kInPlace,
+  kSinks,
   kExperts,
   kExpertsPerToken,
   kImbalance,

@@ -33,7 +33,7 @@ DataType asked_type(const OpContext& op) {
   return type;
 }
 
-// The mean over the last dim: saves only sizes.
+// The mean or sum over the last dim: saves only sizes.
 OpDerivation derive_mean(const OpContext& op) {
   last_dim(op, *op.inputs[0]);  // there has to be one
   OpDerivation result = derive_unary(op, {});
@@ -101,12 +101,15 @@ OpKindInfo relu_kind() {
 }
 
 OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
+OpKindInfo sigmoid_kind() { return unary("sigmoid", derive_saving_output); }
+OpKindInfo clamp_kind() { return unary("clamp", derive_saving_input); }
 OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output); }
 OpKindInfo mask_causal_kind() { return unary("mask_causal", derive_mask_causal); }
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
 OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
 OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
+OpKindInfo sum_kind() { return unary("sum", derive_mean); }
 OpKindInfo log_softmax_kind() { return unary("log_softmax", derive_saving_output); }
 
 // Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).

@@ -39,10 +39,23 @@ const std::vector<OpKindInfo>& all_kinds() {
       matmul_rows_kind(),
       mask_causal_kind(),
       softmax_kind(),
+      append_sinks_kind(),
+      drop_sinks_kind(),
+      join_heads_kind(),
+      topk_kind(),
+      gather_kind(),
+      group_mask_kind(),
+      masked_fill_kind(),
+      dispatch_kind(),
+      take_kind(),
+      expert_linear_kind(),
+      combine_kind(),
       cross_entropy_kind(),
       log_softmax_kind(),
       nll_loss_kind(),
       add_kind(),
+      sub_kind(),
+      div_kind(),
       mul_kind(),
       mul_table_kind(),
       mul_weight_kind(),
@@ -51,6 +64,8 @@ const std::vector<OpKindInfo>& all_kinds() {
       silu_kind(),
       relu_kind(),
       tanh_kind(),
+      sigmoid_kind(),
+      clamp_kind(),
       pow_kind(),
       rsqrt_kind(),
       neg_kind(),
@@ -59,6 +74,7 @@ const std::vector<OpKindInfo>& all_kinds() {
       cast_kind(),
       copy_kind(),
       mean_kind(),
+      sum_kind(),
       slice_kind(),
       split_kind(),
       split_heads_kind(),
@@ -74,7 +90,7 @@ struct AttributeRow {
   std::string_view name = {};
 };
 
-constexpr std::array<AttributeRow, 23> kAttributes = {{
+constexpr std::array<AttributeRow, 24> kAttributes = {{
     {AttributeKey::kWidth, "width"},         {AttributeKey::kRows, "rows"},
     {AttributeKey::kHeads, "heads"},         {AttributeKey::kKvHeads, "kv_heads"},
     {AttributeKey::kParts, "parts"},         {AttributeKey::kPart, "part"},
@@ -86,7 +102,7 @@ constexpr std::array<AttributeRow, 23> kAttributes = {{
     {AttributeKey::kWindow, "window"},       {AttributeKey::kInPlace, "in_place"},
     {AttributeKey::kExperts, "experts"},     {AttributeKey::kExpertsPerToken, "k"},
     {AttributeKey::kImbalance, "imbalance"}, {AttributeKey::kCapacity, "capacity"},
-    {AttributeKey::kSoftcap, "softcap"},
+    {AttributeKey::kSoftcap, "softcap"},     {AttributeKey::kSinks, "sinks"},
 }};
 
 }  // namespace

@@ -39,8 +39,12 @@ class Family:
     layer_count: str = "num_hidden_layers"
     blocks: tuple = (0,)  # layers that differ from each other, to be looked at one by one
     attentions: tuple = ("sdpa", "eager")
+    meta_types: tuple = (torch.bfloat16, torch.float32)  # that its kernels take on the meta device
     inputs: Callable = token_inputs
 
+
+# torch's grouped product: on the meta device in one type only.
+GROUPED = (torch.bfloat16,)
 
 FAMILIES = {
     "llama": Family(
@@ -131,6 +135,56 @@ FAMILIES = {
             "one after the other": dict(use_parallel_residual=False, attention_bias=False),
         },
         dropouts=("hidden_dropout", "attention_dropout")),
+    "mixtral": Family(
+        "MixtralConfig", "MixtralForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
+                  intermediate_size=96, num_local_experts=8),
+        variants={"two experts a token": {}, "three, a window": dict(num_experts_per_tok=3,
+                                                                     sliding_window=16)},
+        meta_types=GROUPED),
+    "qwen3_moe": Family(
+        "Qwen3MoeConfig", "Qwen3MoeForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+                  intermediate_size=96, moe_intermediate_size=48, num_experts=8,
+                  num_experts_per_tok=3),
+        variants={
+            "weights that add up": dict(norm_topk_prob=True),
+            "weights as they are": {},
+            "every second layer": dict(decoder_sparse_step=2),
+            "one layer without experts": dict(mlp_only_layers=[1]),
+        },
+        blocks=(0, 1), meta_types=GROUPED),
+    "deepseek_v2": Family(
+        "DeepseekV2Config", "DeepseekV2ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=4, kv_lora_rank=24,
+                  q_lora_rank=20, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+                  intermediate_size=96, moe_intermediate_size=48, n_routed_experts=8,
+                  num_experts_per_tok=3, first_k_dense_replace=1),
+        variants={
+            "queries at once": dict(q_lora_rank=None),
+            "groups, biases": dict(topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                   attention_bias=True, mlp_bias=True),
+        },
+        blocks=(0, 1), meta_types=GROUPED),
+    "deepseek_v3": Family(
+        "DeepseekV3Config", "DeepseekV3ForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=4, kv_lora_rank=24,
+                  q_lora_rank=20, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+                  intermediate_size=96, moe_intermediate_size=48, n_routed_experts=8, n_group=4,
+                  topk_group=2, num_experts_per_tok=3, first_k_dense_replace=1),
+        variants={
+            "small": {},
+            "weights as they are, two shared": dict(norm_topk_prob=False, n_shared_experts=2),
+            "queries at once": dict(q_lora_rank=None, rope_interleave=False),
+        },
+        blocks=(0, 1), meta_types=GROUPED),
+    "gpt_oss": Family(
+        "GptOssConfig", "GptOssForCausalLM", "model.layers",
+        dims=dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                  intermediate_size=48, num_local_experts=8, num_experts_per_tok=3,
+                  sliding_window=16),
+        variants={"biases": {}, "no biases in attention": dict(attention_bias=False)},
+        blocks=(0, 1), attentions=("eager",), meta_types=GROUPED),
 }
 
 
@@ -147,15 +201,16 @@ def family_of(model):
 
 
 def build(kind, device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.0, layers=1,
-          vocab=64, **dims):
+          vocab=64, experts=None, **dims):
     """A model of a family, training; `dims` are keys of its config, all others are as small or as
-    Transformers has them."""
+    Transformers has them, and so is the implementation of its experts."""
     family = FAMILIES[kind]
     settings = {"vocab_size": vocab, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None,
                 family.layer_count: layers} | dict.fromkeys(family.dropouts, dropout)
     config_type = getattr(transformers, family.config)
     config = config_type(**settings | dict(family.dims) | dims, attn_implementation=attention)
     config.use_cache = False
+    config._experts_implementation = experts
     with torch.device(device):
         return getattr(transformers, family.model)(config).to(dtype).train()
 
@@ -216,9 +271,14 @@ def meta_answers():
 
 def _fused_attention(random_states, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False,
                      scale=None, enable_gqa=False):
-    """aten/src/ATen/native/transformers/attention.cpp: a flash kernel where there is no mask."""
+    """aten/src/ATen/native/transformers/attention.cpp: a flash kernel where there is no mask, and
+    where v's heads are as wide as q's (sdp_utils.cpp: check_head_dim_size_flash)."""
     assert enable_gqa == (q.shape[1] != k.shape[1])
-    if attn_mask is None:
+    if attn_mask is None and v.shape[-1] != q.shape[-1]:
+        attend = torch.ops.aten._scaled_dot_product_efficient_attention
+        output, _, *states = attend(q, k, v, None, True, dropout_p, is_causal, scale=scale)
+        random_states += states
+    elif attn_mask is None:
         attend = torch.ops.aten._scaled_dot_product_flash_attention
         output, *_, state, unused, _ = attend(q, k, v, dropout_p, is_causal, False, scale=scale)
         random_states += [state, unused]

@@ -43,18 +43,22 @@ def shown_block(cairn_on, model, batch=BATCH, tokens=TOKENS, block=0):
     return shown
 
 
-def cases(dropouts=(0.0,)):
+def cases(dropouts=(0.0,), types=(BF16,)):
     for name, (kind, dims) in models.variants().items():
         for attention in models.FAMILIES[kind].attentions:
             for block in models.FAMILIES[kind].blocks:
                 for dropout in dropouts:
-                    if dropout == 0 or models.FAMILIES[kind].dropouts:
-                        yield pytest.param(kind, dims, attention, block, dropout,
-                                           id=f"{name}, {attention}, layer {block}, p {dropout}")
+                    if dropout > 0 and not models.FAMILIES[kind].dropouts:
+                        continue
+                    for dtype in types:
+                        if dtype in models.FAMILIES[kind].meta_types:
+                            yield pytest.param(
+                                kind, dims, attention, block, dropout, dtype,
+                                id=f"{name}, {attention}, layer {block}, p {dropout}, {dtype}")
 
 
-@pytest.mark.parametrize("dtype", [BF16, FP32])
-@pytest.mark.parametrize("kind, dims, attention, block, dropout", list(cases(dropouts=(0.0, 0.1))))
+@pytest.mark.parametrize("kind, dims, attention, block, dropout, dtype",
+                         list(cases(dropouts=(0.0, 0.1), types=(BF16, FP32))))
 def test_a_layer_with_gpu_kernels_keeps_what_cairn_says(cairn_on, kind, dims, attention, block,
                                                         dropout, dtype):
     model = models.build(kind, "meta", dtype, attention, dropout, layers=block + 1, **dims)
@@ -102,10 +106,11 @@ def test_a_gpt2_layer_on_a_cpu_differs_in_the_type_of_masks_and_statistics_only(
 
 
 @pytest.mark.parametrize("batch, tokens", [(1, TOKENS), (1, 30), (3, 45)])
-@pytest.mark.parametrize("kind, dims, attention, block, dropout", list(cases()))
+@pytest.mark.parametrize("kind, dims, attention, block, dropout, dtype", list(cases()))
 def test_a_layer_keeps_what_cairn_says_of_any_batch_and_tokens(cairn_on, kind, dims, attention,
-                                                               block, dropout, batch, tokens):
-    model = models.build(kind, "meta", BF16, attention, dropout, layers=block + 1, **dims)
+                                                               block, dropout, dtype, batch,
+                                                               tokens):
+    model = models.build(kind, "meta", dtype, attention, dropout, layers=block + 1, **dims)
     kept = storages_of_gpu_kernels(model, batch, tokens, block)
     counted = cairn_storages(shown_block(cairn_on, model, batch, tokens, block))
     config = model.config
