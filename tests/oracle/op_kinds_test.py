@@ -87,8 +87,17 @@ OPS = {
     "mul_weight": ("binary.cc", dict(x=tokens(), w=weight(WIDTH)), torch.mul, "xw", False, []),
     "mul_weight, frozen": ("binary.cc", dict(x=tokens(), w=weight(WIDTH, **FROZEN)), torch.mul, "w",
                            False, []),
+    "mul_one_plus_weight": ("binary.cc", dict(x=tokens(FP32), w=weight(WIDTH)),
+                            lambda x, w: x * (1.0 + w.float()), "x", False, [4 * WIDTH]),
     "slice": ("layout.cc", dict(x=tokens()), lambda x: x[..., :WIDTH // 2], "", False, []),
     "split": ("layout.cc", dict(x=tokens()), lambda x: x.split(4, -1)[0], "", False, []),
+    "slice of its own width": ("layout.cc", dict(x=tokens()), lambda x: x[..., 3:8], "", False, []),
+    "split by widths": ("layout.cc", dict(x=tokens()), lambda x: x.split([3, WIDTH - 3], -1)[1], "",
+                        False, []),
+    "split_heads": ("heads.cc", dict(x=tokens()),
+                    lambda x: x.view(BATCH, TOKENS, HEADS, -1), "", False, []),
+    "merge_heads": ("heads.cc", dict(x=weight(BATCH, TOKENS, HEADS, 4)),
+                    lambda x: x.view(BATCH, TOKENS, -1), "", False, []),
     "cat": ("layout.cc", dict(x=tokens(), y=tokens()),
             lambda x, y: torch.cat((x, y), -1), "", False, []),
     "cat of images": ("layout.cc", dict(x=images(), y=images()),
@@ -161,6 +170,32 @@ def test_a_flash_kernel_saves_its_inputs_output_and_logsumexp():
     logsumexp = 4 * BATCH * HEADS * TOKENS
     assert sorted(kept.elements()) == sorted(
         [BF16_BYTES, BF16_BYTES // 2, BF16_BYTES // 2, BF16_BYTES, logsumexp, 16, 8])
+
+
+@pytest.mark.parametrize("columns", [TOKENS, TOKENS - 3])
+def test_a_kernel_with_a_mask_saves_the_masks_numbers_too(columns):
+    # graph/ops/masked_attention.cc: rows of the mask are padded to multiples of 8, of the logsumexp
+    # to multiples of 32; two random states of 8 bytes, which Cairn counts with dropout.
+    q, k, v = (tokens()[:, :columns].contiguous().detach().requires_grad_() for _ in range(3))
+    mask = torch.ones(BATCH, 1, columns, columns, device="meta", dtype=torch.bool)
+    heads = [x.view(BATCH, columns, HEADS, -1).transpose(1, 2) for x in (q, k, v)]
+    with models.gpu_kernels():
+        kept = saved_storages(
+            lambda: functional.scaled_dot_product_attention(*heads, attn_mask=mask))
+    bias, logsumexp = 2 * BATCH * columns * 8, 4 * BATCH * HEADS * 32
+    rows = 2 * BATCH * columns * WIDTH
+    assert sorted(kept.elements()) == sorted([rows] * 4 + [bias, logsumexp, 8, 8])
+
+
+@pytest.mark.parametrize("batch", [1, BATCH])
+def test_a_product_copies_heads_that_lie_beside_others_but_of_one_sample(batch):
+    # graph/ops/matmul_rows.cc
+    qkv = torch.zeros(batch, TOKENS, 3 * WIDTH, device="meta", dtype=BF16, requires_grad=True)
+    probabilities = torch.zeros(batch, HEADS, TOKENS, TOKENS, device="meta", dtype=BF16,
+                                requires_grad=True)
+    v = qkv.view(batch, TOKENS, HEADS, -1).chunk(3, dim=-1)[2].transpose(1, 2)
+    kept = saved_storages(lambda: probabilities @ v, [probabilities])
+    assert kept == {qkv.nbytes // 3 if batch > 1 else qkv.nbytes: 1}
 
 
 def test_repeat_kv_makes_a_storage_and_saves_nothing():

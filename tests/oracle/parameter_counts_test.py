@@ -50,7 +50,9 @@ def sections_of(family):
 def first_key(keys):
     if isinstance(keys, dict):  # {key: sliding_window, default: 4096, if_null: 0}
         keys = keys["key"]
-    return keys[0] if isinstance(keys, list) else keys
+    if isinstance(keys, list):  # older configs have a plain key where newer ones have a path
+        return next((key for key in keys[:-1] if "." not in key), keys[0])
+    return keys
 
 
 def config_of_catalogue_model(name):
