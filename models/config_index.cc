@@ -68,9 +68,14 @@ FoundValue ConfigIndex::find(const std::string& dim_name,
       const std::size_t first_end = std::string_view(key).find_first_of(".[");
       const auto found = values_[i].find(std::string_view(key).substr(0, first_end));
       if (found == values_[i].end()) continue;
+      const bool counts_entries = key.ends_with("[]");
+      const std::string_view path =
+          std::string_view(key).substr(0, key.size() - (counts_entries ? 2 : 0));
       const Node* const node =
-          follow(*sources_[i].document, found->second, key, std::min(first_end, key.size()));
-      if (node != nullptr) return {&sources_[i], node, key};
+          follow(*sources_[i].document, found->second, path, std::min(first_end, path.size()));
+      if (node == nullptr) continue;
+      if (counts_entries) expect(*sources_[i].document, *node, NodeKind::kMapping, path);
+      return {&sources_[i], node, key, counts_entries};
     }
   }
   return {};

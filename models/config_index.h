@@ -22,6 +22,7 @@ struct FoundValue {
   const DimSource* source = nullptr;
   const Node* node = nullptr;  // null: nothing found
   std::string key = {};        // as it was found: "depths[0]"
+  bool counts_entries = false;  // the value is how many entries the mapping has: "id2label[]"
 };
 
 // The entries of some sources by key, but for nulls. The sources must outlive it.
@@ -30,8 +31,8 @@ class ConfigIndex {
   explicit ConfigIndex(const std::vector<DimSource>& sources);
 
   // The first of a dim's keys that some source has, the first source before the second. A key may
-  // be a path: "rope_parameters.partial_rotary_factor", "depths[0]". Throws InputError where the
-  // path meets something that is no mapping or list.
+  // be a path: "rope_parameters.partial_rotary_factor", "depths[0]", "id2label[]". Throws
+  // InputError where the path meets something that is no mapping or list.
   FoundValue find(const std::string& dim_name, const std::vector<std::string>& config_keys) const;
 
   // Whether one of a dim's keys is there, at the top of some source, with no value.

@@ -21,8 +21,7 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
   const Node& node = *found.node;
   switch (dim.type) {
     case DimType::kSize: {
-      // A mapping counts its entries: id2label says how many labels there are.
-      const std::int64_t size = node.kind == NodeKind::kMapping
+      const std::int64_t size = found.counts_entries
                                     ? static_cast<std::int64_t>(node.entries.size())
                                     : to_integer(document, node, what);
       if (size < dim.least) {

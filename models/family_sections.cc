@@ -28,6 +28,7 @@ constexpr std::array<DimSection, 5> kDimSections = {{{"dims", DimType::kSize},
 // A key of config.json, or a path to a value: "rope_parameters.partial_rotary_factor", "depths[0]".
 std::string parse_config_key(const Document& document, const Node& node, const std::string& what) {
   const std::string key = to_text(document, node, what);
+  if (key.size() > 2 && key.ends_with("[]")) return key;
   for (std::size_t open = key.find('['); open != std::string::npos; open = key.find('[', open)) {
     const std::size_t close = key.find_first_not_of("0123456789", open + 1);
     const bool is_index =

@@ -169,10 +169,10 @@ TEST_CASE("an override of a huge config is found without walking it for every di
 }
 
 TEST_CASE("a config key may be a path into mappings and lists") {
-  const Family family = parse_family(
-      parse_document("family",
-                     "family: f\ndims: {depth: 'depths[1]', rotary: ['rope.x[0].factor', 7]}\n"
-                     "inputs: {x: {dtype: fp32, shape: [4]}}\nops:\n  - l: {op: gelu, in: x}\n"));
+  const Family family = parse_family(parse_document(
+      "family",
+      "family: f\ndims: {depth: 'depths[1]', rotary: ['rope.x[0].factor', 'labels[]', 7]}\n"
+      "inputs: {x: {dtype: fp32, shape: [4]}}\nops:\n  - l: {op: gelu, in: x}\n"));
   const auto resolve = [&](const std::string& config) {
     const Document document = parse_document("config", config);
     const std::vector<DimSource> sources = {{.document = &document, .mapping = &document.root}};
@@ -187,6 +187,11 @@ TEST_CASE("a config key may be a path into mappings and lists") {
   CHECK(resolve("{depths: [3, 4]}") == "4 7");
   CHECK(resolve("{depths: [3, 4], rope: {x: [{factor: 5}]}}") == "4 5");
   CHECK(resolve("{depths: [3, 4], rope: {y: 1}}") == "4 7");
+  CHECK(resolve("{depths: [3, 4], labels: {a: 1, b: 2}}") == "4 2");
+  CHECK(resolve("{depths: [3, 4], labels: 2}") ==
+        "config:1:26: key 'labels': expected a mapping, found '2'");
+  CHECK(resolve("{depths: {a: 1}}") ==
+        "config:1:10: key 'depths': expected a list, found a mapping");
   CHECK(resolve("{depths: [3, -4]}") ==
         "config:1:14: key 'depths[1]': expected a positive integer, found -4");
   CHECK(resolve("{depths: 3}") == "config:1:10: key 'depths': expected a list, found '3'");
