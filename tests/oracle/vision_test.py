@@ -1,4 +1,4 @@
-"""Image models: torchvision (and a U-Net of its paper) against the catalogue's, to the byte and FLOP.
+"""Image models: torchvision, and a U-Net of its paper, against the catalogue's, to the byte.
 
 Saved sets are those of a whole net; on the meta device no cuDNN chooses workspaces, which are not
 counted.
