@@ -114,7 +114,8 @@ void advise_on_logits(const AdviceInput& input, const StrategyNumbers& best,
       "Logits and loss are {} of the peak: checkpointing does not shrink them; {} or a chunked "
       "loss does.",
       share_text(input.logits_and_loss_bytes, best.peak_bytes),
-      input.batch == 1 ? "fewer tokens" : "a smaller batch"));
+      input.batch != 1 ? "a smaller batch"
+                       : (input.tokens > 0 ? "fewer tokens" : "smaller images")));
 }
 
 void advise_on_size(const AdviceInput& input, std::vector<std::string>& lines) {

@@ -24,6 +24,8 @@ std::string training_text(const LoadedModel& model) {
   const std::int64_t vocab = dim_value(model, "vocab");
   if (batch > 0 && tokens > 0) {
     text = fmt::format("batch {} x {} tokens, ", grouped_text(batch), grouped_text(tokens));
+  } else if (batch > 0) {
+    text = fmt::format("batch {}, ", grouped_text(batch));
   }
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
   text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);

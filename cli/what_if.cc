@@ -29,7 +29,7 @@ std::optional<std::int64_t> peak_bytes_at(const WhatIf& what_if, const Strategy&
                                           std::int64_t batch, std::int64_t tokens) {
   ModelRequest request = what_if.request;
   request.batch = batch;
-  request.tokens = tokens;
+  if (tokens > 0) request.tokens = tokens;  // images have none
   try {
     const LoadedModel model = load_model(request);
     return evaluate(model.graph, strategy, what_if.extent, nullptr).trace.peak_bytes;
@@ -97,8 +97,7 @@ std::optional<SizeThatFits> fewer_tokens_that_fit(const WhatIf& what_if, std::in
 }
 
 bool is_worth_trying(const WhatIf& what_if) {
-  return dim_value(what_if.model, "batch") > 0 && dim_value(what_if.model, "tokens") > 0 &&
-         what_if.model.graph.ops.size() <= kMostOps;
+  return dim_value(what_if.model, "batch") > 0 && what_if.model.graph.ops.size() <= kMostOps;
 }
 
 std::int64_t trainable_parameter_count(const Graph& graph) {
@@ -162,6 +161,7 @@ std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if) {
   if (found.size > 0) {
     return with_cheapest_strategy(what_if, size_that_fits(what_if, found.size, tokens, found));
   }
+  if (tokens == 0) return std::nullopt;
   const auto fewer = fewer_tokens_that_fit(what_if, tokens, resident, evaluations_left);
   if (!fewer) return std::nullopt;
   return with_cheapest_strategy(what_if, *fewer);

@@ -155,6 +155,54 @@ TEST_CASE("attention with dropout keeps its random state and replays it") {
       RecomputePolicy::kReplayRandom);
 }
 
+TEST_CASE("a decoder attends to other tokens than its own") {
+  // q: 4 tokens, 4 heads of 2; k and v: 6 tokens.
+  const Given k{"k", {2, 6, 8}};
+  const Given v{"v", {2, 6, 8}};
+  CHECK(derived("attention", {.heads = 4}, {kX, k, v}) ==
+        "bf16 [2, 4, 8] | aux: out.logsumexp fp32 [2, 4, 4] | saves: x k v out out.logsumexp");
+  CHECK(derived("attention_scores", {.heads = 4}, {kX, k}) == "bf16 [2, 4, 4, 6] | saves: x k");
+  CHECK(derived("attention_values", {.heads = 4}, {{"p", {2, 4, 4, 6}}, v}) ==
+        "bf16 [2, 4, 8] | saves: p v");
+  // 2 * batch 2 * heads 4 * 4 * 6 * head_dim 2 = 768.
+  CHECK(costs("attention_scores", {.heads = 4}, {kX, k}).starts_with("flops 768 / 1536"));
+  CHECK(refusal("attention", {.heads = 4, .causal = true}, {kX, k, v}) ==
+        "op 'out': a causal kernel has as many keys as queries");
+}
+
+TEST_CASE("attention with a bias saves it, or a copy where its rows are no multiple of 8") {
+  const Given bias{"bias", {1, 4, 4, 8}, DataType::kBFloat16, false};
+  const Given k{"k", {2, 8, 8}};
+  const Given v{"v", {2, 8, 8}};
+  // The logsumexp has rows of a multiple of 32.
+  CHECK(derived("attention", {.heads = 4}, {kX, k, v, bias}) ==
+        "bf16 [2, 4, 8] | aux: out.logsumexp fp32 [2, 4, 32] | saves: x k v bias out "
+        "out.logsumexp");
+  const Given odd_bias{"bias", {1, 4, 4, 6}, DataType::kBFloat16, false};
+  const Given odd_k{"k", {2, 6, 8}};
+  const Given odd_v{"v", {2, 6, 8}};
+  CHECK(derived("attention", {.heads = 4}, {kX, odd_k, odd_v, odd_bias}) ==
+        "bf16 [2, 4, 8] | aux: out.bias bf16 [1, 4, 4, 8] | aux: out.logsumexp fp32 [2, 4, 32] | "
+        "saves: x k v out out.bias out.logsumexp");
+  // A learned one has a gradient for every sample first, in rows of a multiple of 16: 2 * 4 * 4 *
+  // 16
+  // * 2 = 1024 bytes. Besides 4 * 2 * 4 * 64 * 64 = 131072 of dq and 4 * 2 * 4 * 4 = 128.
+  const Given learned{"bias", {1, 4, 4, 8}};
+  CHECK(
+      graph_of("attention", {.heads = 4}, {kX, k, v, bias}, true).ops[0].backward_workspace_bytes ==
+      131200);
+  CHECK(graph_of("attention", {.heads = 4}, {kX, k, v, learned}, true)
+            .ops[0]
+            .backward_workspace_bytes == 132224);
+  CHECK(refusal("attention", {.heads = 4}, {kX, k, v, {"bias", {1, 4, 4, 4}}}) ==
+        "op 'out': 'bias' must be [1, 4, 4, 8], found [1, 4, 4, 4]");
+}
+
+TEST_CASE("a causal mask keeps a byte a pair of tokens") {
+  CHECK(derived("mask_causal", {}, {{"x", {1, 4, 6, 6}}}) ==
+        "bf16 [1, 4, 6, 6] | aux: out.flags bool [6, 6] | saves: out.flags");
+}
+
 TEST_CASE("the pieces of eager attention") {
   const Given k{"k", {2, 4, 8}};
   const Given narrow_k{"k", {2, 4, 4}};

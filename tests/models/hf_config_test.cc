@@ -169,4 +169,19 @@ TEST_CASE("gpt2 has its own spellings") {
   CHECK(dim(model, "tied") == "1");
 }
 
+TEST_CASE("labels are counted in id2label, and the first architecture decides BERT's head") {
+  const std::string sizes =
+      R"("hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 10)";
+  const std::string three = R"("id2label": {"0": "a", "1": "b", "2": "c"})";
+  const LoadedModel classes =
+      loaded(R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"], )" +
+             sizes + ", " + three + "}");
+  CHECK(dim(classes, "classes") == "3");
+  CHECK(dim(loaded(R"({"model_type": "bert", )" + sizes + "}"), "classes") == "2");
+  CHECK(refusal(R"({"model_type": "bert", "architectures": ["BertForTokenClassification"], )" +
+                sizes + "}") ==
+        "config:1:42: of this family's architectures only BertForMaskedLM and "
+        "BertForSequenceClassification are known (architecture = 'BertForTokenClassification')");
+}
+
 }  // namespace cairn

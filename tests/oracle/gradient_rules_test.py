@@ -77,6 +77,24 @@ def test_a_second_contribution_is_added_out_of_place_while_something_else_holds_
     assert kernels(loss.backward, ["aten::add", "aten::add_"]) == {"aten::add": 1, "aten::add_": 0}
 
 
+def test_a_tied_weights_second_contribution_is_added_out_of_place_to_that_of_a_linear():
+    # docs/accounting.md, "What is not counted yet": the linear's is a transposed view. Words alone,
+    # used twice, are added in place.
+    def tied(weight, ids):
+        words = torch.nn.functional.embedding(ids, weight)
+        return torch.nn.functional.linear(words.exp(), weight).sum()
+
+    def twice(weight, ids):
+        first, second = (torch.nn.functional.embedding(ids, weight) for _ in range(2))
+        return (first.exp() * second.exp()).sum()
+
+    ids = torch.zeros(4, dtype=torch.long)
+    for use, added in ((tied, {"aten::add": 1, "aten::add_": 0}),
+                       (twice, {"aten::add": 0, "aten::add_": 1})):
+        loss = use(leaf(), ids)
+        assert kernels(loss.backward, ["aten::add", "aten::add_"]) == added
+
+
 def test_a_parameters_gradient_is_the_tensor_that_its_only_consumer_made():
     # Three gradients, of both weights and of what lies between, and the loss's scalar; mm also
     # copies the sum's gradient, which is an expanded scalar, for each of its two products.

@@ -134,6 +134,9 @@ OPS = {
                       lambda x, w: torch.cat((w.expand(BATCH, -1, -1), x), 1), "", False, []),
     "add_weight": ("image_layout.cc", dict(x=tokens(), w=weight(1, TOKENS, WIDTH)), torch.add, "",
                    False, []),
+    "mask_causal": ("pointwise.cc", dict(x=weight(1, HEADS, TOKENS, TOKENS)),
+                    lambda x: torch.where(torch.ones(TOKENS, TOKENS, device="meta").bool(), x, 0.0),
+                    "", False, [TOKENS * TOKENS]),
     "heads_first": ("image_layout.cc", dict(x=weight(TOKENS, TOKENS, HEADS)),
                     lambda x: x.permute(2, 0, 1).unsqueeze(0), "", False, []),
     # nll_loss keeps the divisor of its mean too, 4 bytes that Cairn leaves out.

@@ -1,4 +1,4 @@
-"""Image models: torchvision (and a U-Net of its paper) against the catalogue's, to the byte and FLOP.
+"""Image models: torchvision, and a U-Net of its paper, against the catalogue's, to the byte.
 
 Saved sets are those of a whole net; on the meta device no cuDNN chooses workspaces, which are not
 counted.
@@ -10,6 +10,7 @@ from conftest import cairn
 from saved_tensors import cairn_storages, saved_storages, total
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import ResNetConfig, ResNetForImageClassification
 
 import image_models
 import models
@@ -96,3 +97,21 @@ def test_a_block_keeps_the_storages_that_cairn_says(name):
     given = seen if name.startswith("densenet") else seen[0]
     kept = saved_storages(lambda: module(given), [*model.parameters(), *model.buffers()])
     assert kept == cairn_storages(shown)
+
+
+@pytest.mark.parametrize("dims", [dict(), dict(layer_type="basic", depths=[1, 2, 1, 1],
+                                               hidden_sizes=[64, 96, 128, 256], num_labels=7)],
+                         ids=["bottlenecks", "basic"])
+def test_a_resnet_of_transformers_keeps_what_cairn_says(tmp_path, dims):
+    config = ResNetConfig(**dims, architectures=["ResNetForImageClassification"])
+    with torch.device("meta"):
+        model = ResNetForImageClassification(config).train()
+    config.to_json_file(tmp_path / "config.json")
+    answer = cairn("simulate", tmp_path / "config.json", "--batch", BATCH, "--precision", "fp32",
+                   "--checkpointing", "none")
+    assert answer["parameters"] == sum(weight.numel() for weight in model.parameters())
+    images = torch.zeros(BATCH, 3, 224, 224, device="meta")
+    labels = torch.zeros(BATCH, device="meta", dtype=torch.long)
+    kept = saved_storages(lambda: model(pixel_values=images, labels=labels).loss,
+                          [*model.parameters(), *model.buffers(), images, labels])
+    assert kept_at_the_end_of_forward(answer) == total(kept) - 4  # the divisor
