@@ -63,7 +63,8 @@ std::vector<std::string> set_expert_load(const ModelRequest& request,
   }
   if (request.expert_capacity) {
     recipe.expert_capacity = *request.expert_capacity;
-    check(recipe.expert_capacity, "--expert-capacity", recipe.expert_capacity > 0.0, "above 0");
+    check(recipe.expert_capacity, "--expert-capacity", recipe.expert_capacity > 0.0,
+          "above 0 and up");
   }
   if (recipe.expert_imbalance == 1.0 && recipe.expert_capacity == 0.0) return {};
   std::int64_t rows = experts_per_token;
