@@ -189,7 +189,7 @@ std::vector<CatalogueEntry> list_catalogue(const std::string& part,
         lower(source).find(wanted) == std::string::npos) {
       continue;
     }
-    const LoadedModel model = load_found_model({.tokens = 1, .folders = folders}, found);
+    const LoadedModel model = load_found_model({.folders = folders}, found);
     entries.push_back({.name = model.name,
                        .family = model.family,
                        .source = source,
