@@ -30,6 +30,13 @@ std::string training_text(const LoadedModel& model) {
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
   text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
+  const Recipe& recipe = model.recipe;
+  if (recipe.expert_imbalance > 1.0) {
+    text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
+  }
+  if (recipe.expert_capacity > 0.0) {
+    text += fmt::format(", expert capacity {}", recipe.expert_capacity);
+  }
   return text;
 }
 

@@ -80,6 +80,10 @@ void add_model(Json& document, const LoadedModel& model) {
       knows_bytes_only ? Json() : Json(std::string(data_type_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;
   document["attention"] = text_or_null(model.attention);
+  const bool has_experts = dim_value(model, "experts") > 0;
+  document["expert_imbalance"] = has_experts ? Json(model.recipe.expert_imbalance) : Json();
+  document["expert_capacity"] =
+      model.recipe.expert_capacity > 0.0 ? Json(model.recipe.expert_capacity) : Json();
 }
 
 std::string json_text(const Json& document) {

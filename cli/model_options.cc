@@ -83,6 +83,14 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
       ->type_name("A");
   command
+      .add_option("--expert-imbalance", options.expert_imbalance,
+                  "Rows of the worst rank's experts over the mean;\ndefault 1: balanced")
+      ->type_name("F");
+  command
+      .add_option("--expert-capacity", options.expert_capacity,
+                  "Each expert's rows over the mean, padded; default\nnone: every token is served")
+      ->type_name("C");
+  command
       .add_option("--part", options.part,
                   "Of a config with several parts: all (default),\nor text, its text_config alone")
       ->type_name("P");
@@ -128,6 +136,12 @@ ModelRequest model_request(const ModelOptions& options) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }
   if (options.vocab) request.vocab = parse_count(*options.vocab, "--vocab", kKilo);
+  if (options.expert_imbalance) {
+    request.expert_imbalance = parse_factor(*options.expert_imbalance, "--expert-imbalance");
+  }
+  if (options.expert_capacity) {
+    request.expert_capacity = parse_factor(*options.expert_capacity, "--expert-capacity");
+  }
   if (options.part != "all" && options.part != "text") {
     throw InputError(fmt::format("--part: expected all or text, found '{}'{}", options.part,
                                  did_you_mean(options.part, {"all", "text"})));

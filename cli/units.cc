@@ -106,4 +106,13 @@ std::int64_t parse_count(const std::string& text, const std::string& what, std::
   return checked_multiply(number, unit, "{}", fmt::format("{} '{}'", what, text));
 }
 
+double parse_factor(const std::string& text, const std::string& what) {
+  double number = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end && number > 0.0 && std::isfinite(number)) return number;
+  throw InputError(
+      fmt::format("{}: expected a number above 0, such as 1.25, found '{}'", what, text));
+}
+
 }  // namespace cairn

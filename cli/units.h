@@ -33,4 +33,7 @@ std::string rate_text(double per_second, const std::string& unit);
 // Throws InputError.
 std::int64_t parse_count(const std::string& text, const std::string& what, std::int64_t kilo);
 
+// A number above 0, as typed for `what`: "1.25". Throws InputError.
+double parse_factor(const std::string& text, const std::string& what);
+
 }  // namespace cairn

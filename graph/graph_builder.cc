@@ -31,7 +31,7 @@ void default_moved_bytes(const Graph& graph, Op& op) {
   for (const TensorId id : op.outputs) {
     if (is_view(graph, id)) continue;
     add(made, graph.tensor(id).bytes);
-    add(gradients, graph.tensor(id).bytes);
+    if (is_floating(graph.tensor(id).data_type)) add(gradients, graph.tensor(id).bytes);
   }
   for (const TensorId id : op.auxiliaries) add(made, graph.tensor(id).bytes);
   if (op.forward.moved_bytes == 0 && made > 0) {

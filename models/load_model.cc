@@ -9,6 +9,7 @@
 
 #include "graph/error.h"
 #include "models/dims.h"
+#include "models/expert_options.h"
 #include "models/fields.h"
 #include "models/find_model.h"
 #include "models/instantiate.h"
@@ -34,6 +35,8 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (request.precision) refuse("--precision");
   if (!request.set.empty()) refuse("--set");
   if (!request.attention.empty()) refuse("--attention");
+  if (request.expert_imbalance) refuse("--expert-imbalance");
+  if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
 }
 
@@ -129,6 +132,9 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
         "CUDA's flash kernel has no fp32: {} attention runs another kernel there, with other "
         "workspaces",
         model.attention));
+  }
+  for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
+    model.notes.push_back(std::move(note));
   }
   Scope scope;
   for (const ResolvedDim& dim : model.dims) scope.values[dim.name] = dim.value;

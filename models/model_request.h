@@ -23,7 +23,9 @@ struct ModelRequest {
   std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
   std::string attention = {};
-  bool text_part_only = false;  // of a config with more parts than its text_config
+  std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
+  std::optional<double> expert_capacity = {};   // Recipe::expert_capacity
+  bool text_part_only = false;                  // of a config with more parts than its text_config
   std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
 };
 

@@ -41,7 +41,10 @@ std::vector<TensorSketch> attention_parameters(const OpContext& op) {
 // and v's gradients for every query head before they are summed over a group (flash-attention
 // csrc/flash_attn/flash_api.cpp).
 OpDerivation derive_attention(const OpContext& op) {
-  if (op.inputs.size() == 4) return derive_biased_attention(op);
+  if (op.inputs.size() == 4) {
+    if (op.attributes.sinks) refuse(op, "with sinks it takes no fourth input");
+    return derive_biased_attention(op);
+  }
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, *op.inputs[1], op.attributes.heads);
   const std::int64_t kv_heads = checked_kv_heads(op, dims);

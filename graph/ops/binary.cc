@@ -57,9 +57,14 @@ OpDerivation derive_add(const OpContext& op) {
   return result;
 }
 
-// a - b: b's gradient is a new tensor, the negated one.
+// a - b: b's gradient is a new tensor, the negated one, which is summed where b is broadcast.
 OpDerivation derive_sub(const OpContext& op) {
   OpDerivation result = derive_add(op);
+  const TensorSketch& output = result.outputs[0];
+  if (op.inputs[1]->requires_grad && op.inputs[1]->shape != output.shape) {
+    result.backward_workspace_bytes =
+        product(op, {element_count(output.shape, op.name), bytes_per_element(output.data_type)});
+  }
   std::vector<std::size_t>& aliases = result.gradient_alias_inputs;
   aliases.erase(std::remove(aliases.begin(), aliases.end(), std::size_t{1}), aliases.end());
   return result;

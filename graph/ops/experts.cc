@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "graph/checked.h"
+#include "graph/ops/expert_rows.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
@@ -13,30 +11,26 @@
 namespace cairn {
 namespace {
 
-constexpr double kMostRows = 9e15;  // below 2^53: doubles are exact
-
-// How many rows the experts of this GPU compute.
-// Dropless: tokens * k; with `imbalance`, those of the worst rank of an expert-parallel group whose
-// ranks have as many tokens each. With `capacity` every expert takes at most
-// ceil(tokens * k / experts * capacity) rows and is padded to that (GShard and Switch; Megatron's
-// moe_pad_expert_input_to_capacity, in the order of its arithmetic): no rank has more or less.
-std::int64_t expert_rows(const OpContext& op, std::int64_t balanced_rows, std::int64_t k) {
-  const std::int64_t experts = op.attributes.experts;
-  if (k > experts) refuse(op, fmt::format("{} experts a token, of {}", k, experts));
-  const double rows = static_cast<double>(balanced_rows);
-  const double imbalance = op.attributes.imbalance;
-  if (!(imbalance >= 1.0 && imbalance <= static_cast<double>(experts) / static_cast<double>(k))) {
-    refuse(op, fmt::format("imbalance {} is not from 1 to {} experts / {} a token", imbalance,
-                           experts, k));
+// The op's rows, of indices [..., k].
+std::int64_t rows_of(const OpContext& op, const Tensor& indices) {
+  const std::int64_t k = last_dim(op, indices);
+  const OpAttributes& attributes = op.attributes;
+  if (k > attributes.experts) {
+    refuse(op, fmt::format("{} experts a token, of {}", k, attributes.experts));
   }
-  if (op.attributes.capacity > 0.0) {
-    const double most = std::ceil(rows / static_cast<double>(experts) * op.attributes.capacity);
-    if (most > kMostRows) refuse(op, "its rows do not fit in 53 bits");
-    return product(op, {experts, static_cast<std::int64_t>(most)});
+  const double most = most_expert_imbalance(attributes.experts, k);
+  if (attributes.imbalance < 1.0 || attributes.imbalance > most) {
+    refuse(op, fmt::format("imbalance {} is not from 1 to {} ({} experts, {} a token)",
+                           attributes.imbalance, most, attributes.experts, k));
   }
-  if (imbalance == 1.0) return balanced_rows;
-  if (rows * imbalance > kMostRows) refuse(op, "its rows do not fit in 53 bits");
-  return static_cast<std::int64_t>(std::ceil(rows * imbalance));
+  if (attributes.capacity > most) {
+    refuse(op, fmt::format("capacity {} is above {} ({} experts, {} a token)", attributes.capacity,
+                           most, attributes.experts, k));
+  }
+  return expert_rows({.rows = element_count(indices.shape, indices.name),
+                      .experts = attributes.experts,
+                      .imbalance = attributes.imbalance,
+                      .capacity = attributes.capacity});
 }
 
 // Copies each token's row once for every expert it takes, sorted by expert. `indices` are the
@@ -47,12 +41,11 @@ std::int64_t expert_rows(const OpContext& op, std::int64_t balanced_rows, std::i
 OpDerivation derive_dispatch(const OpContext& op) {
   const Tensor& x = *op.inputs[0];
   const Tensor& indices = *op.inputs[1];
-  const std::int64_t k = last_dim(op, indices);
   if (with_last_dim(x.shape, 1) != with_last_dim(indices.shape, 1)) {
     refuse(op, fmt::format("{} and indices {} differ outside the last dim", shape_text(x.shape),
                            shape_text(indices.shape)));
   }
-  const std::int64_t rows = expert_rows(op, element_count(indices.shape, indices.name), k);
+  const std::int64_t rows = rows_of(op, indices);
   const Shape by_row = {rows, last_dim(op, x)};
   OpDerivation result{
       .outputs = {{.suffix = "rows", .data_type = x.data_type, .shape = by_row},

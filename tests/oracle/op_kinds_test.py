@@ -33,6 +33,18 @@ def labels():
     return torch.zeros(ROWS, device="meta", dtype=torch.long)
 
 
+def integers(*shape, dtype=torch.long):
+    return torch.zeros(*shape, device="meta", dtype=dtype)
+
+
+def joined_heads(own, shared):
+    """Keys of DeepSeek's attention: a part of each head, and one that all share."""
+    keys = own.new_empty(BATCH, HEADS, TOKENS, WIDTH // HEADS + shared.shape[-1])
+    keys[..., :WIDTH // HEADS].copy_(heads_of(own))
+    keys[..., WIDTH // HEADS:].copy_(shared.unsqueeze(1).expand(-1, HEADS, -1, -1))
+    return keys
+
+
 def heads_of(x):
     return x.view(BATCH, TOKENS, HEADS, -1).transpose(1, 2)
 
@@ -139,6 +151,49 @@ OPS = {
                     "", False, [TOKENS * TOKENS]),
     "heads_first": ("image_layout.cc", dict(x=weight(TOKENS, TOKENS, HEADS)),
                     lambda x: x.permute(2, 0, 1).unsqueeze(0), "", False, []),
+    "sub": ("binary.cc", dict(x=tokens(), y=tokens(width=1)), torch.sub, "", False, []),
+    "div": ("binary.cc", dict(x=tokens(), y=tokens(width=1)), torch.div, "xy", False, []),
+    "div by a constant tensor": ("binary.cc", dict(x=tokens(), y=tokens(width=1, **FROZEN)),
+                                 torch.div, "y", False, []),
+    "div in place": ("binary.cc", dict(x=tokens(), y=tokens(width=1)),
+                     lambda x, y: x.neg().div_(y), "y", False, [BF16_BYTES]),  # a copy of x
+    "sigmoid": ("pointwise.cc", dict(x=tokens()), torch.sigmoid, "", True, []),
+    "clamp": ("pointwise.cc", dict(x=tokens()), lambda x: x.clamp(-7, 7), "x", False, []),
+    "sum": ("pointwise.cc", dict(x=tokens()), lambda x: x.sum(-1, keepdim=True), "", False, []),
+    "linear in fp32": ("linear.cc", dict(x=tokens(FP32), w=weight(24, WIDTH)),
+                       lambda x, w: functional.linear(x, w.float()), "x", False,
+                       [4 * 24 * WIDTH]),
+    "topk": ("routing.cc", dict(x=tokens()), lambda x: x.topk(3)[0], "", False, [8 * 3 * ROWS]),
+    "topk of one": ("routing.cc", dict(x=tokens()), lambda x: x.max(-1, keepdim=True)[0], "",
+                    False, [8 * ROWS]),
+    "gather": ("routing.cc", dict(x=tokens(), i=integers(BATCH, TOKENS, 3)),
+               lambda x, i: x.gather(-1, i), "xi", False, []),
+    "masked_fill": ("routing.cc", dict(x=tokens(), m=integers(BATCH, TOKENS, 1, dtype=torch.bool)),
+                    lambda x, m: x.masked_fill(m, 0.0), "m", False, []),
+    "dispatch": ("experts.cc", dict(x=weight(ROWS, WIDTH), i=integers(3 * ROWS),
+                                    m=integers(3 * ROWS, 1, dtype=torch.bool)),
+                 lambda x, i, m: x[i].masked_fill_(m, 0.0), "im", False, []),
+    "take": ("experts.cc", dict(x=weight(ROWS, 3), i=integers(3 * ROWS)),
+             lambda x, i: x.reshape(-1)[i].unsqueeze(-1), "i", False, []),
+    "expert_linear": ("experts.cc", dict(x=weight(ROWS, WIDTH), w=weight(6, 24, WIDTH),
+                                         e=integers(6, dtype=torch.int32)),
+                      lambda x, w, e: functional.grouped_mm(x, w.transpose(1, 2), offs=e), "xwe",
+                      False, []),
+    "expert_linear with a bias": ("experts.cc", dict(x=weight(ROWS, WIDTH), w=weight(6, 24, WIDTH),
+                                                     e=integers(6, dtype=torch.int32),
+                                                     b=weight(6, 24), i=integers(ROWS)),
+                                  lambda x, w, e, b, i: functional.grouped_mm(
+                                      x, w.transpose(1, 2), offs=e).add_(b[i]), "xwei", False, []),
+    "combine": ("experts.cc", dict(x=weight(ROWS, WIDTH), i=integers(ROWS)),
+                lambda x, i: x[i].view(-1, 2, WIDTH).sum(1), "i", False, []),
+    "append_sinks": ("attention_parts.cc", dict(x=weight(BATCH, HEADS, TOKENS, TOKENS),
+                                                w=weight(HEADS)),
+                     lambda x, w: torch.cat((x, w.view(1, -1, 1, 1).expand(BATCH, -1, TOKENS, 1)),
+                                            -1), "", False, []),
+    "drop_sinks": ("attention_parts.cc", dict(x=weight(BATCH, HEADS, TOKENS, TOKENS + 1)),
+                   lambda x: x[..., :-1], "", False, []),
+    "join_heads": ("attention_parts.cc", dict(x=tokens(), y=tokens(width=2)), joined_heads, "",
+                   False, []),
     # nll_loss keeps the divisor of its mean too, 4 bytes that Cairn leaves out.
     "nll_loss": ("losses.cc", dict(x=torch.zeros(ROWS, WIDTH, device="meta", requires_grad=True),
                                    i=labels()),
