@@ -63,10 +63,13 @@ def config_of_catalogue_model(name):
     types = [types] if isinstance(types, str) else types
     if not types or types[0] not in CONFIG_MAPPING:
         pytest.skip(f"Transformers has no {model['family']}: see vision_test.py and flops_test.py")
-    key_of_dim = {dim: first_key(keys) for dim, keys in sections_of(family).items()}
+    sections = sections_of(family)
     values = {"model_type": types[0]}
     for dim, value in model["dims"].items():
-        key = key_of_dim[dim]
+        keys = sections[dim]
+        key = first_key(keys)
+        if isinstance(keys, dict) and keys.get("if_null") == value:
+            value = None  # 0 stands for a null: there is none
         if not key.replace("_", "").isalnum():
             pytest.skip(f"{key} is a path: torchvision's models are the oracle (vision_test.py)")
         values[key] = value
