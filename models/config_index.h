@@ -20,8 +20,8 @@ struct DimSource {
 
 struct FoundValue {
   const DimSource* source = nullptr;
-  const Node* node = nullptr;  // null: nothing found
-  std::string key = {};        // as it was found: "depths[0]"
+  const Node* node = nullptr;   // null: nothing found
+  std::string key = {};         // as it was found: "depths[0]"
   bool counts_entries = false;  // the value is how many entries the mapping has: "id2label[]"
 };
 

@@ -8,6 +8,8 @@ import os
 import pathlib
 import subprocess
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # some configs ask a server; read when Transformers is imported
+
 import pytest
 import torch
 
