@@ -13,19 +13,6 @@
 namespace cairn {
 namespace {
 
-void check_with_validator(const Graph& graph, const Evaluation& evaluation) {
-  constexpr std::string_view kPleaseReport = "internal error, please report: ";
-  const ValidationResult result = validate(graph, evaluation.plan, evaluation.schedule);
-  CAIRN_CHECK(result.fault == Fault::kNone,
-              fmt::format("{}the plan '{}' of '{}' is not valid: {}", kPleaseReport,
-                          evaluation.name, graph.name, result.message));
-  CAIRN_CHECK(result.peak_bytes == evaluation.trace.peak_bytes,
-              fmt::format("{}the plan '{}' of '{}' peaks at {} bytes by the validator and at {} by "
-                          "the simulator",
-                          kPleaseReport, evaluation.name, graph.name, result.peak_bytes,
-                          evaluation.trace.peak_bytes));
-}
-
 bool are_same_regions(const std::vector<Region>& a, const std::vector<Region>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Region& x, const Region& y) {
     return x.begin == y.begin && x.end == y.end && x.keep == y.keep &&
@@ -45,6 +32,19 @@ Evaluation evaluate(const Graph& graph, const Strategy& strategy, Extent extent,
   evaluation.time = schedule_time(graph, evaluation.schedule, device);
   check_with_validator(graph, evaluation);
   return evaluation;
+}
+
+void check_with_validator(const Graph& graph, const Evaluation& evaluation) {
+  constexpr std::string_view kPleaseReport = "internal error, please report: ";
+  const ValidationResult result = validate(graph, evaluation.plan, evaluation.schedule);
+  CAIRN_CHECK(result.fault == Fault::kNone,
+              fmt::format("{}the plan '{}' of '{}' is not valid: {}", kPleaseReport,
+                          evaluation.name, graph.name, result.message));
+  CAIRN_CHECK(result.peak_bytes == evaluation.trace.peak_bytes,
+              fmt::format("{}the plan '{}' of '{}' peaks at {} bytes by the validator and at {} by "
+                          "the simulator",
+                          kPleaseReport, evaluation.name, graph.name, result.peak_bytes,
+                          evaluation.trace.peak_bytes));
 }
 
 bool is_same_plan(const Plan& a, const Plan& b) {

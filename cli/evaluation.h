@@ -32,6 +32,9 @@ struct Evaluation {
 Evaluation evaluate(const Graph& graph, const Strategy& strategy, Extent extent,
                     const DeviceSpec* device);
 
+// Aborts when the validator finds a fault, or another peak.
+void check_with_validator(const Graph& graph, const Evaluation& evaluation);
+
 // The same regions over the same order: the same schedule.
 bool is_same_plan(const Plan& a, const Plan& b);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "cli/what_if.h"
@@ -34,37 +35,35 @@ std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, c
   return strategies;
 }
 
-// Of the usual strategies, one that this graph does not allow (an in-place op overwrites what its
-// recompute reads) is left out, and a note says why. One that was asked for is an InputError.
-std::optional<Evaluation> evaluate_if_applicable(const FitOptions& options,
-                                                 const Strategy& strategy, FitAnswer& answer) {
+// Evaluates each strategy, each on a thread of its own; of the usual ones, those that make the plan
+// of an earlier one are left out, and those that this graph does not allow (an in-place op
+// overwrites what its recompute reads). A note says so. One that was asked for is an InputError.
+void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
+  const Graph& graph = answer.model.graph;
   const DeviceSpec* const device = answer.gpu ? &*answer.gpu : nullptr;
   const bool was_asked_for = !options.checkpointing.empty();
-  try {
-    return evaluate(answer.model.graph, strategy, answer.extent, device);
-  } catch (const InputError& error) {
-    if (was_asked_for || strategy.algorithm == Algorithm::kNone) throw;
-    answer.notes.push_back(
-        fmt::format("{} is left out: {}", strategy_name(strategy), error.what()));
-    return std::nullopt;
+  std::vector<std::pair<Strategy, std::future<Evaluation>>> running;
+  for (const Strategy& strategy : listed_strategies(options.checkpointing, graph)) {
+    running.emplace_back(strategy, std::async(std::launch::async, [&, strategy] {
+                           return evaluate(graph, strategy, answer.extent, device);
+                         }));
   }
-}
-
-// Evaluates each strategy; of the usual ones, those that make the plan of an earlier one are left
-// out, and a note says so.
-void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
-  for (const Strategy& strategy : listed_strategies(options.checkpointing, answer.model.graph)) {
-    const std::optional<Evaluation> evaluated = evaluate_if_applicable(options, strategy, answer);
-    if (!evaluated) continue;
-    const Evaluation& evaluation = *evaluated;
-    const auto same = std::find_if(
-        answer.evaluations.begin(), answer.evaluations.end(),
-        [&](const Evaluation& other) { return is_same_plan(other.plan, evaluation.plan); });
-    if (same == answer.evaluations.end() || !options.checkpointing.empty()) {
-      answer.evaluations.push_back(evaluation);
-    } else {
+  for (auto& [strategy, future] : running) {
+    try {
+      Evaluation evaluation = future.get();
+      const auto same = std::find_if(
+          answer.evaluations.begin(), answer.evaluations.end(),
+          [&](const Evaluation& other) { return is_same_plan(other.plan, evaluation.plan); });
+      if (same != answer.evaluations.end() && !was_asked_for) {
+        answer.notes.push_back(
+            fmt::format("{} makes the same plan as {} here", evaluation.name, same->name));
+      } else {
+        answer.evaluations.push_back(std::move(evaluation));
+      }
+    } catch (const InputError& error) {
+      if (was_asked_for || strategy.algorithm == Algorithm::kNone) throw;
       answer.notes.push_back(
-          fmt::format("{} makes the same plan as {} here", evaluation.name, same->name));
+          fmt::format("{} is left out: {}", strategy_name(strategy), error.what()));
     }
   }
 }
@@ -123,7 +122,8 @@ std::optional<StrategyNumbers> unlisted_that_fits(const FitOptions& options,
 }
 
 // Looks for what else would fit, as far as the advice has a use for it.
-void ask_what_if(const FitOptions& options, const ModelRequest& request, FitAnswer& answer) {
+void ask_what_if(const FitOptions& options, const ModelRequest& request, const OpenedModel& opened,
+                 FitAnswer& answer) {
   AdviceInput& input = answer.advice_input;
   const Evaluation& best = answer.evaluations[answer.recommended];
   const auto logits = static_cast<std::size_t>(MemoryCategory::kLogitsAndLoss);
@@ -134,6 +134,7 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, FitAnsw
   }
   if (!input.capacity_bytes) return;
   const WhatIf what_if{.request = request,
+                       .opened = opened,
                        .model = answer.model,
                        .evaluations = answer.evaluations,
                        .strategies = input.strategies,
@@ -158,7 +159,8 @@ FitAnswer answer_fit(const FitOptions& options) {
   FitAnswer answer{.gpu = requested_gpu(options.gpu, options.model.folders),
                    .extent = parse_extent(options.extent)};
   for (const std::string& text : options.checkpointing) parse_strategy(text);  // before the work
-  answer.model = load_model(request);
+  const std::shared_ptr<const OpenedModel> opened = open_model(request);
+  answer.model = load_opened_model(request, *opened);
   answer.step_flops = step_flops(answer.model.graph);
   evaluate_strategies(options, answer);
   answer.slowdown_is_time = answer.evaluations.front().time.has_value();
@@ -166,7 +168,7 @@ FitAnswer answer_fit(const FitOptions& options) {
   answer.advice_input = numbers_for_advice(answer);
   answer.recommended =
       recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
-  ask_what_if(options, request, answer);
+  ask_what_if(options, request, *opened, answer);
   answer.verdict = verdict(answer.advice_input);
   answer.advice = advice(answer.advice_input);
   return answer;

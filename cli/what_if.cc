@@ -7,7 +7,9 @@
 #include "cli/largest_size.h"
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/same_structure.h"
 #include "models/gpu_catalogue.h"
+#include "sim/simulator.h"
 
 namespace cairn {
 namespace {
@@ -24,19 +26,57 @@ constexpr std::int64_t kTokensStep = 256;
 constexpr std::int64_t kFewTokens = 1024;
 constexpr std::size_t kMostGpus = 4;
 
-// The peak at another size; empty where it is too large for 64-bit numbers, or not allowed.
-std::optional<std::int64_t> peak_bytes_at(const WhatIf& what_if, const Strategy& strategy,
-                                          std::int64_t batch, std::int64_t tokens) {
-  ModelRequest request = what_if.request;
-  request.batch = batch;
-  if (tokens > 0) request.tokens = tokens;  // images have none
-  try {
-    const LoadedModel model = load_model(request);
-    return evaluate(model.graph, strategy, what_if.extent, nullptr).trace.peak_bytes;
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
+// The evaluation's strategy at another size. Where only sizes differ its schedule holds there too,
+// and needs no second proof of its order.
+Evaluation evaluate_resized(const WhatIf& what_if, const Evaluation& evaluation,
+                            const Graph& resized) {
+  const bool has_same_schedule =
+      have_same_structure(resized, what_if.model.graph) &&
+      is_same_plan(make_plan(resized, evaluation.strategy, what_if.extent), evaluation.plan);
+  if (!has_same_schedule) return evaluate(resized, evaluation.strategy, what_if.extent, nullptr);
+  Evaluation same{.strategy = evaluation.strategy,
+                  .name = evaluation.name,
+                  .plan = evaluation.plan,
+                  .schedule = evaluation.schedule};
+  same.trace = simulate(resized, same.plan, same.schedule);
+  return same;
 }
+
+// Peaks at other sizes.
+class Resizing {
+ public:
+  explicit Resizing(const WhatIf& what_if) : what_if_(what_if) {}
+
+  // Empty where it is too large for 64-bit numbers, or not allowed.
+  std::optional<std::int64_t> peak_bytes(const Evaluation& evaluation, std::int64_t batch,
+                                         std::int64_t tokens) {
+    ModelRequest request = what_if_.request;
+    request.batch = batch;
+    if (tokens > 0) request.tokens = tokens;  // images have none
+    try {
+      LoadedModel model = load_opened_model(request, what_if_.opened);
+      Evaluation resized = evaluate_resized(what_if_, evaluation, model.graph);
+      const std::int64_t bytes = resized.trace.peak_bytes;
+      if (bytes <= what_if_.capacity_bytes) {
+        fitting_graph_ = std::move(model.graph);
+        fitting_ = std::move(resized);
+      }
+      return bytes;
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  }
+
+  // Has the validator prove the last that fitted, which is the one that is reported.
+  void prove_last() const {
+    if (fitting_) check_with_validator(fitting_graph_, *fitting_);
+  }
+
+ private:
+  const WhatIf& what_if_;
+  Graph fitting_graph_ = {};
+  std::optional<Evaluation> fitting_ = {};
+};
 
 int allowed_evaluations(const WhatIf& what_if) {
   const std::size_t op_count = std::max<std::size_t>(what_if.model.graph.ops.size(), 1);
@@ -54,7 +94,7 @@ SizeThatFits size_that_fits(const WhatIf& what_if, std::int64_t batch, std::int6
 }
 
 // The same size with the cheapest strategy that fits there too.
-SizeThatFits with_cheapest_strategy(const WhatIf& what_if, SizeThatFits size) {
+SizeThatFits with_cheapest_strategy(const WhatIf& what_if, Resizing& resizing, SizeThatFits size) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < what_if.strategies.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -63,26 +103,27 @@ SizeThatFits with_cheapest_strategy(const WhatIf& what_if, SizeThatFits size) {
   for (const std::size_t i : order) {
     const Evaluation& evaluation = what_if.evaluations[i];
     if (evaluation.name == size.strategy) break;
-    const auto peak = peak_bytes_at(what_if, evaluation.strategy, size.batch, size.tokens);
+    const auto peak = resizing.peak_bytes(evaluation, size.batch, size.tokens);
     if (!peak || *peak > what_if.capacity_bytes) continue;
     size.strategy = evaluation.name;
     size.peak_bytes = *peak;
     break;
   }
+  resizing.prove_last();
   return size;
 }
 
 // The most tokens below those asked for, at batch 1.
-std::optional<SizeThatFits> fewer_tokens_that_fit(const WhatIf& what_if, std::int64_t tokens,
-                                                  SizePeak resident, int& evaluations_left) {
+std::optional<SizeThatFits> fewer_tokens_that_fit(const WhatIf& what_if, Resizing& resizing,
+                                                  std::int64_t tokens, SizePeak resident,
+                                                  int& evaluations_left) {
   const auto search = [&](std::int64_t step, std::int64_t too_many) -> LargestSize {
     return largest_size_that_fits({.fits = resident,
                                    .too_large = SizePeak{.size = too_many},
                                    .most_size = too_many,
                                    .capacity_bytes = what_if.capacity_bytes},
                                   evaluations_left, [&](std::int64_t size) {
-                                    return peak_bytes_at(what_if, what_if.evaluation.strategy, 1,
-                                                         size * step);
+                                    return resizing.peak_bytes(what_if.evaluation, 1, size * step);
                                   });
   };
   if (tokens > kFewTokens) {
@@ -133,14 +174,15 @@ std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if) {
   const std::int64_t batch = dim_value(what_if.model, "batch");
   const std::int64_t tokens = dim_value(what_if.model, "tokens");
   int evaluations_left = allowed_evaluations(what_if);
+  Resizing resizing(what_if);
   const LargestSize found = largest_size_that_fits(
       {.fits = {.size = batch, .peak_bytes = what_if.evaluation.trace.peak_bytes},
        .most_size = std::max(batch, kMostBatch),
        .capacity_bytes = what_if.capacity_bytes},
-      evaluations_left, [&](std::int64_t size) {
-        return peak_bytes_at(what_if, what_if.evaluation.strategy, size, tokens);
-      });
+      evaluations_left,
+      [&](std::int64_t size) { return resizing.peak_bytes(what_if.evaluation, size, tokens); });
   if (found.size == batch) return std::nullopt;
+  resizing.prove_last();
   return size_that_fits(what_if, found.size, tokens, found);
 }
 
@@ -149,22 +191,23 @@ std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if) {
   const std::int64_t batch = dim_value(what_if.model, "batch");
   const std::int64_t tokens = dim_value(what_if.model, "tokens");
   int evaluations_left = allowed_evaluations(what_if);
+  Resizing resizing(what_if);
   const SizePeak resident = {.size = 0, .peak_bytes = training_state_bytes(what_if.model.graph)};
   const LargestSize found = largest_size_that_fits(
       {.fits = resident,
        .too_large = SizePeak{.size = batch, .peak_bytes = what_if.evaluation.trace.peak_bytes},
        .most_size = batch,
        .capacity_bytes = what_if.capacity_bytes},
-      evaluations_left, [&](std::int64_t size) {
-        return peak_bytes_at(what_if, what_if.evaluation.strategy, size, tokens);
-      });
+      evaluations_left,
+      [&](std::int64_t size) { return resizing.peak_bytes(what_if.evaluation, size, tokens); });
   if (found.size > 0) {
-    return with_cheapest_strategy(what_if, size_that_fits(what_if, found.size, tokens, found));
+    return with_cheapest_strategy(what_if, resizing,
+                                  size_that_fits(what_if, found.size, tokens, found));
   }
   if (tokens == 0) return std::nullopt;
-  const auto fewer = fewer_tokens_that_fit(what_if, tokens, resident, evaluations_left);
+  const auto fewer = fewer_tokens_that_fit(what_if, resizing, tokens, resident, evaluations_left);
   if (!fewer) return std::nullopt;
-  return with_cheapest_strategy(what_if, *fewer);
+  return with_cheapest_strategy(what_if, resizing, *fewer);
 }
 
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {

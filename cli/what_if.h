@@ -17,6 +17,7 @@ namespace cairn {
 // What is asked, and what came of it.
 struct WhatIf {
   const ModelRequest& request;
+  const OpenedModel& opened;  // the model's files
   const LoadedModel& model;
   const std::vector<Evaluation>& evaluations;      // "none" first
   const std::vector<StrategyNumbers>& strategies;  // the same, in order

@@ -199,6 +199,16 @@ TensorId GraphBuilder::find(std::string_view name) const {
   return found == tensor_of_name_.end() ? kNoTensor : found->second;
 }
 
+void GraphBuilder::reserve(std::size_t op_count, std::size_t tensor_count) {
+  op_count += graph_.ops.size();
+  tensor_count += graph_.tensors.size();
+  graph_.ops.reserve(op_count);
+  graph_.tensors.reserve(tensor_count);
+  graph_.storages.reserve(tensor_count);
+  op_of_name_.reserve(op_count);
+  tensor_of_name_.reserve(tensor_count);
+}
+
 void GraphBuilder::mark_logits(TensorId tensor) { graph_.tensors[index(tensor)].is_logits = true; }
 
 void GraphBuilder::finish_op(Op op) {

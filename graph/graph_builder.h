@@ -72,6 +72,12 @@ class GraphBuilder {
 
   void mark_logits(TensorId tensor);
 
+  // Room for so many more ops and tensors: saves moving those that are there.
+  void reserve(std::size_t op_count, std::size_t tensor_count);
+
+  std::size_t op_count() const { return graph_.ops.size(); }
+  std::size_t tensor_count() const { return graph_.tensors.size(); }
+
   // Nothing is trainable from here on / everything is again (adapters, frozen parts).
   void set_trainable(bool trainable) { trainable_ = trainable; }
 

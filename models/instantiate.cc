@@ -131,8 +131,15 @@ class Instantiation {
       const Place place{.name_prefix = fmt::format("{}.{}.", item.block_name, i),
                         .module = item.module.empty() ? "" : fmt::format("{}.{}", item.module, i),
                         .block = next_block_++};
+      const std::size_t ops_before = builder_.op_count();
+      const std::size_t tensors_before = builder_.tensor_count();
       for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place);
       carried = inside.find(item.carry_name);
+      if (i == 0) {  // the others are most often as large
+        const auto left = static_cast<std::size_t>(count - 1);
+        builder_.reserve(std::min(left * (builder_.op_count() - ops_before), kMostOps),
+                         std::min(left * (builder_.tensor_count() - tensors_before), kMostOps));
+      }
     }
     names.tensors[item.carry_name] = carried;
   }

@@ -21,6 +21,13 @@
 #include "models/plain_graph.h"
 
 namespace cairn {
+
+struct OpenedModel {
+  FoundModel found = {};
+  std::optional<ModelNumbers> numbers = {};  // into `found`; none of a plain graph
+  std::map<std::string, Layer> layers = {};
+};
+
 namespace {
 
 constexpr std::int64_t kDefaultTokens = 2048;
@@ -101,27 +108,14 @@ void add_sample_dims(const Family& family, const ModelRequest& request,
   }
 }
 
-LoadedModel load_family_model(const ModelRequest& request, const FoundModel& found) {
-  ModelNumbers numbers = found.kind == ModelFileKind::kModelFile
-                             ? numbers_of_model_file(found, request.folders)
-                             : numbers_of_hf_config(found, request.folders, request.text_part_only);
-  const Family& family = numbers.family;
-  LoadedModel model{.name = found.name, .family = family.name};
-  model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
-  const std::vector<PerLayerValues> per_layer = resolve_per_layer(family, numbers.sources);
-  for (const PerLayerValues& values : per_layer) {
-    model.per_layer.push_back({.name = values.dim->name,
-                               .origin = origin_of(values),
-                               .origin_text = origin_text_of(values)});
-  }
-  add_sample_dims(family, request, model.dims);
+// What the config says of its type, and what attention in that type means.
+void set_precision(const ModelRequest& request, const ModelNumbers& numbers, LoadedModel& model) {
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
   model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
                   .optimizer = request.optimizer,
                   .attention = request.attention};
-  model.attention = attention_choice(family, model.recipe);
-  model.notes = std::move(numbers.notes);
+  model.attention = attention_choice(numbers.family, model.recipe);
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(
         fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
@@ -133,6 +127,28 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
         "workspaces",
         model.attention));
   }
+}
+
+void check_requirements(const Family& family, const ModelNumbers& numbers, const Scope& scope) {
+  const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope);
+  if (!unmet) return;
+  const std::optional<DimPlace> place = place_of_dims(family, numbers.sources, unmet->dims);
+  if (place) fail_at(*place->document, place->position, unmet->text);
+}
+
+LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& opened) {
+  const ModelNumbers& numbers = *opened.numbers;
+  const Family& family = numbers.family;
+  LoadedModel model{.name = opened.found.name, .family = family.name, .notes = numbers.notes};
+  model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
+  std::vector<PerLayerValues> per_layer = resolve_per_layer(family, numbers.sources);
+  for (const PerLayerValues& values : per_layer) {
+    model.per_layer.push_back({.name = values.dim->name,
+                               .origin = origin_of(values),
+                               .origin_text = origin_text_of(values)});
+  }
+  add_sample_dims(family, request, model.dims);
+  set_precision(request, numbers, model);
   for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
     model.notes.push_back(std::move(note));
   }
@@ -141,18 +157,26 @@ LoadedModel load_family_model(const ModelRequest& request, const FoundModel& fou
   scope.values["expert_imbalance"] = number_value(model.recipe.expert_imbalance);
   scope.values["expert_capacity"] = number_value(model.recipe.expert_capacity);
   for (std::string& note : family_notes(family, scope)) model.notes.push_back(std::move(note));
-  if (const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope)) {
-    const std::optional<DimPlace> place = place_of_dims(family, numbers.sources, unmet->dims);
-    if (place) fail_at(*place->document, place->position, unmet->text);
-  }
-  const std::map<std::string, Layer> layers = link_layers(family, request.folders);
+  check_requirements(family, numbers, scope);
   model.graph = instantiate({.family = family,
-                             .layers = layers,
+                             .layers = opened.layers,
                              .dims = scope,
-                             .per_layer = per_layer,
+                             .per_layer = std::move(per_layer),
                              .recipe = model.recipe,
                              .model_name = model.name});
   return model;
+}
+
+std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request, FoundModel found) {
+  const auto opened = std::make_shared<OpenedModel>();
+  opened->found = std::move(found);
+  if (opened->found.kind == ModelFileKind::kPlainGraph) return opened;
+  opened->numbers =
+      opened->found.kind == ModelFileKind::kModelFile
+          ? numbers_of_model_file(opened->found, request.folders)
+          : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
+  opened->layers = link_layers(opened->numbers->family, request.folders);
+  return opened;
 }
 
 std::string lower(std::string text) {
@@ -163,9 +187,9 @@ std::string lower(std::string text) {
 
 }  // namespace
 
-LoadedModel load_found_model(const ModelRequest& request, const FoundModel& found) {
-  LoadedModel model = found.kind == ModelFileKind::kPlainGraph ? load_plain_graph(request, found)
-                                                               : load_family_model(request, found);
+LoadedModel load_opened_model(const ModelRequest& request, const OpenedModel& opened) {
+  LoadedModel model =
+      opened.numbers ? load_family_model(request, opened) : load_plain_graph(request, opened.found);
   if (!model.graph.tensor(model.graph.loss).has_gradient) {
     model.notes.emplace_back(
         "nothing that the loss depends on requires a gradient: there is no backward pass");
@@ -173,8 +197,16 @@ LoadedModel load_found_model(const ModelRequest& request, const FoundModel& foun
   return model;
 }
 
+LoadedModel load_found_model(const ModelRequest& request, FoundModel found) {
+  return load_opened_model(request, *open_found_model(request, std::move(found)));
+}
+
+std::shared_ptr<const OpenedModel> open_model(const ModelRequest& request) {
+  return open_found_model(request, find_model(request.model, request.folders));
+}
+
 LoadedModel load_model(const ModelRequest& request) {
-  return load_found_model(request, find_model(request.model, request.folders));
+  return load_opened_model(request, *open_model(request));
 }
 
 std::vector<CatalogueEntry> list_catalogue(const std::string& part,

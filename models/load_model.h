@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,7 +34,12 @@ struct LoadedModel {
 LoadedModel load_model(const ModelRequest& request);
 
 // The same for a model that is found already; `request.model` is not looked at.
-LoadedModel load_found_model(const ModelRequest& request, const FoundModel& found);
+LoadedModel load_found_model(const ModelRequest& request, FoundModel found);
+
+// A model whose files are all read, to be loaded with one size after another.
+struct OpenedModel;
+std::shared_ptr<const OpenedModel> open_model(const ModelRequest& request);
+LoadedModel load_opened_model(const ModelRequest& request, const OpenedModel& opened);
 
 // One line of `cairn models`.
 struct CatalogueEntry {
