@@ -101,7 +101,10 @@ void GraphBuilder::check_readable(const std::string& op_name,
 }
 
 GraphBuilder::GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states)
-    : parameter_type_(parameter_type), optimizer_states_(optimizer_states) {
+    : parameter_type_(parameter_type),
+      optimizer_states_(optimizer_states),
+      tensors_by_name_(name_index<TensorId>(graph_)),
+      ops_by_name_(name_index<OpId>(graph_)) {
   graph_.name = std::move(name);
 }
 
@@ -129,7 +132,7 @@ TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
                       tensor.name, tensor.bytes, storage_bytes, graph_.tensor(view_of).name));
     }
   }
-  if (!tensor_of_name_.emplace(tensor.name, id).second) {
+  if (tensors_by_name_.contains(std::string_view(tensor.name))) {
     throw InputError(fmt::format("tensor '{}': the name is used twice", tensor.name));
   }
   if (view_of == kNoTensor) {
@@ -140,6 +143,7 @@ TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
     tensor.is_logits = graph_.tensor(view_of).is_logits;
   }
   graph_.tensors.push_back(std::move(tensor));
+  tensors_by_name_.insert(id);
   return id;
 }
 
@@ -195,8 +199,8 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
 }
 
 TensorId GraphBuilder::find(std::string_view name) const {
-  const auto found = tensor_of_name_.find(std::string(name));
-  return found == tensor_of_name_.end() ? kNoTensor : found->second;
+  const auto found = tensors_by_name_.find(name);
+  return found == tensors_by_name_.end() ? kNoTensor : *found;
 }
 
 void GraphBuilder::reserve(std::size_t op_count, std::size_t tensor_count) {
@@ -205,20 +209,21 @@ void GraphBuilder::reserve(std::size_t op_count, std::size_t tensor_count) {
   graph_.ops.reserve(op_count);
   graph_.tensors.reserve(tensor_count);
   graph_.storages.reserve(tensor_count);
-  op_of_name_.reserve(op_count);
-  tensor_of_name_.reserve(tensor_count);
+  ops_by_name_.reserve(op_count);
+  tensors_by_name_.reserve(tensor_count);
 }
 
 void GraphBuilder::mark_logits(TensorId tensor) { graph_.tensors[index(tensor)].is_logits = true; }
 
 void GraphBuilder::finish_op(Op op) {
   const auto id = static_cast<OpId>(graph_.ops.size());
-  if (!op_of_name_.emplace(op.name, id).second) {
+  if (ops_by_name_.contains(std::string_view(op.name))) {
     throw InputError(fmt::format("op '{}': the name is used twice", op.name));
   }
   default_moved_bytes(graph_, op);
   graph_.block_count = std::max(graph_.block_count, op.block + 1);
   graph_.ops.push_back(std::move(op));
+  ops_by_name_.insert(id);
 }
 
 void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {

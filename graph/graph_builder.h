@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/name_index.h"
 #include "graph/ops/op_kind.h"
 
 // Builds a Graph op by op, in execution order, and derives what each op makes and saves.
@@ -56,6 +56,8 @@ class GraphBuilder {
  public:
   // The optimizer keeps `optimizer_states` tensors of each trainable parameter's type and shape.
   GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states = 0);
+  GraphBuilder(const GraphBuilder&) = delete;
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
 
   TensorId add_input(const std::string& name, DataType type, Shape shape, bool requires_grad);
   TensorId add_input_bytes(const std::string& name, std::int64_t bytes, bool requires_grad);
@@ -102,8 +104,8 @@ class GraphBuilder {
   DataType parameter_type_ = DataType::kFloat32;
   std::int64_t optimizer_states_ = 0;
   bool trainable_ = true;
-  std::unordered_map<std::string, TensorId> tensor_of_name_ = {};
-  std::unordered_map<std::string, OpId> op_of_name_ = {};
+  NameIndex<TensorId> tensors_by_name_;
+  NameIndex<OpId> ops_by_name_;
 };
 
 }  // namespace cairn

@@ -250,6 +250,11 @@ const Value* find_value(const Scope& scope, std::string_view name) {
 }
 
 Value evaluate(const Expression& expression, const Scope& scope) {
+  if (expression.code.size() == 1) {  // most are one constant or name
+    const Instruction& only = expression.code[0];
+    if (only.operation == Operation::kConstant) return expression.constants[only.operand];
+    if (only.operation == Operation::kName) return require_value(expression, only, scope);
+  }
   std::vector<Value> stack;
   stack.reserve(8);
   for (std::size_t next = 0; next < expression.code.size(); ++next) {

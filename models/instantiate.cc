@@ -17,18 +17,26 @@ namespace {
 constexpr std::int64_t kMostBlocks = 100'000;
 constexpr std::size_t kMostOps = 250'000;
 
-// Names in scope and the tensors they stand for; an inner table hides the outer.
-struct TensorNames {
-  const TensorNames* outer = nullptr;
-  std::map<std::string, TensorId, std::less<>> tensors = {};
+// Names in scope and the tensors they stand for; an inner table hides the outer, and a later entry
+// one before it. The names are those of the family and layer files. A table is short.
+class TensorNames {
+ public:
+  explicit TensorNames(const TensorNames* outer = nullptr) : outer_(outer) {}
+
+  void set(std::string_view name, TensorId tensor) { entries_.emplace_back(name, tensor); }
 
   TensorId find(std::string_view name) const {
-    for (const TensorNames* table = this; table != nullptr; table = table->outer) {
-      const auto found = table->tensors.find(name);
-      if (found != table->tensors.end()) return found->second;
+    for (const TensorNames* table = this; table != nullptr; table = table->outer_) {
+      for (std::size_t i = table->entries_.size(); i-- > 0;) {
+        if (table->entries_[i].first == name) return table->entries_[i].second;
+      }
     }
     return kNoTensor;
   }
+
+ private:
+  const TensorNames* outer_ = nullptr;
+  std::vector<std::pair<std::string_view, TensorId>> entries_ = {};
 };
 
 // Where an op is being placed.
@@ -102,10 +110,11 @@ class Instantiation {
       for (const PlacedExpression& extent : input.shape) {
         shape.push_back(integer(extent, request_.dims));
       }
-      names.tensors[input.name] = with_place(*input.document, input.position, [&] {
-        return builder_.add_input(
-            input.name, named_data_type(input.data_type, request_.recipe.precision), shape, false);
-      });
+      names.set(input.name, with_place(*input.document, input.position, [&] {
+                  return builder_.add_input(
+                      input.name, named_data_type(input.data_type, request_.recipe.precision),
+                      shape, false);
+                }));
     }
   }
 
@@ -123,7 +132,8 @@ class Instantiation {
     }
     TensorId carried = names.find(item.carry_from);
     for (std::int64_t i = 0; i < count; ++i) {
-      TensorNames inside{.outer = &names, .tensors = {{item.carry_name, carried}}};
+      TensorNames inside(&names);
+      inside.set(item.carry_name, carried);
       Scope scope{.parent = &request_.dims, .values = {{"block", integer_value(i)}}};
       for (const PerLayerValues& values : request_.per_layer) {
         scope.values[values.dim->name] = value_in_block(values, i, scope);
@@ -141,7 +151,7 @@ class Instantiation {
                          std::min(left * (builder_.tensor_count() - tensors_before), kMostOps));
       }
     }
-    names.tensors[item.carry_name] = carried;
+    names.set(item.carry_name, carried);
   }
 
   // Ops that pass their input through count too: a repeated block may have nothing else.
@@ -153,7 +163,7 @@ class Instantiation {
 
   // What later ops find under the names of an op that makes one tensor.
   static void name_output(const FamilyOp& op, TensorId output, TensorNames& names) {
-    names.tensors[op.output_names.empty() ? op.name : op.output_names[0]] = output;
+    names.set(op.output_names.empty() ? op.name : op.output_names[0], output);
   }
 
   // "out" has to name every tensor that the op makes.
@@ -210,7 +220,7 @@ class Instantiation {
                                   const TensorNames& names) {
     TensorNames inside;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      inside.tensors[layer.inputs[i]] = names.find(op.inputs[i]);
+      inside.set(layer.inputs[i], names.find(op.inputs[i]));
     }
     return inside;
   }
@@ -241,7 +251,7 @@ class Instantiation {
     for (const FamilyOp& inner : layer.ops) add_family_op(inner, attributes, inside, within);
     for (std::size_t i = 0; i < layer.outputs.size(); ++i) {
       const std::string& name = op.output_names.empty() ? op.name : op.output_names[i];
-      names.tensors[name] = inside.find(layer.outputs[i]);
+      names.set(name, inside.find(layer.outputs[i]));
     }
     if (op.is_logits) builder_.mark_logits(inside.find(layer.outputs[0]));
   }
@@ -317,12 +327,12 @@ class Instantiation {
     const std::vector<TensorId> outputs = add_op(op, request);
     if (op.is_logits) builder_.mark_logits(outputs[0]);
     if (op.output_names.empty()) {
-      names.tensors[op.name] = outputs[0];
+      names.set(op.name, outputs[0]);
       return;
     }
     check_output_names(op, outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      names.tensors[op.output_names[i]] = outputs[i];
+      names.set(op.output_names[i], outputs[i]);
     }
   }
 
