@@ -65,9 +65,9 @@ struct InputRange {
 
 // "q, k, v, [bias]" is 3 to 4; "1 to 64" is written so.
 InputRange input_range(const std::string& cell) {
-  std::size_t least = 0;
-  std::size_t most = 0;
-  if (std::sscanf(cell.c_str(), "%zu to %zu", &least, &most) == 2) return {least, most};
+  InputRange range;
+  std::string to;
+  if (std::istringstream(cell) >> range.least >> to >> range.most && to == "to") return range;
   const auto commas = static_cast<std::size_t>(std::count(cell.begin(), cell.end(), ','));
   const auto brackets = static_cast<std::size_t>(std::count(cell.begin(), cell.end(), '['));
   return {commas + 1 - brackets, commas + 1};
