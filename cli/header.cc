@@ -92,7 +92,7 @@ std::string extent_header(Extent extent) {
 }
 
 std::string explained_dims(const ModelOptions& options, const LoadedModel& model) {
-  if (!options.explain_defaults) return {};
+  if (!options.explain_defaults || model.dims.empty()) return {};
   Table table{.columns = {{"dim"}, {"value", Align::kRight}, {"from"}}};
   for (const ResolvedDim& dim : model.dims) {
     const bool is_flag = dim.type == DimType::kFlag;

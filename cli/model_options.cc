@@ -58,14 +58,19 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "the Hugging Face cache")
       ->required()
       ->type_name("");
-  command.add_option("--batch", options.batch, "Samples in a step; default 1")->type_name("N");
+  command.add_option("--batch", options.batch, "Samples in a step, sequences or images; default 1")
+      ->type_name("N");
   command
-      .add_option("--tokens,--seq", options.tokens,
-                  "Tokens of a sample, 8k is 8192; default 2048\nor the model's limit")
+      .add_option(
+          "--tokens,--seq", options.tokens,
+          "Tokens of a sample, 8k is 8192; default 2048,\nor the model's limit where that is less")
       ->type_name("N");
   command.add_option("--vocab", options.vocab, "Size of the vocabulary, 248k is 248000")
       ->type_name("N");
-  command.add_option("--set", options.set, "Change a dim of the model, repeatable")
+  command
+      .add_option(
+          "--set", options.set,
+          "Change a dim, such as layers=4 or image=384;\nrepeatable; --explain-defaults lists them")
       ->type_name("DIM=VALUE")
       ->expected(1)
       ->allow_extra_args(false)
@@ -83,24 +88,29 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
       ->type_name("A");
   command
-      .add_option("--expert-imbalance", options.expert_imbalance,
-                  "Rows of the worst rank's experts over the mean;\ndefault 1: balanced")
+      .add_option(
+          "--expert-imbalance", options.expert_imbalance,
+          "Rows of experts on the busiest of several GPUs,\nover the mean of all; default 1")
       ->type_name("F");
   command
       .add_option("--expert-capacity", options.expert_capacity,
-                  "Each expert's rows over the mean, padded; default\nnone: every token is served")
+                  "Pad each expert to C times the mean of rows, and\ndrop the rest; default: every "
+                  "token is served")
       ->type_name("C");
   command
-      .add_option("--part", options.part,
-                  "Of a config with several parts: all (default),\nor text, its text_config alone")
+      .add_option(
+          "--part", options.part,
+          "Of a config with several parts: text takes its\nlanguage model alone; default all")
       ->type_name("P");
   command.add_flag("--explain-defaults", options.explain_defaults,
-                   "Say of each dim which key or default gives it");
+                   "Say of each dim which key, option or default\ngives it");
   add_folder_option(command, options.folders);
 }
 
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
-  command.add_option("--models", folders, "Folder with more model and GPU files, repeatable")
+  command
+      .add_option("--models", folders,
+                  "Folder with families, models and GPUs of your own,\nrepeatable")
       ->type_name("DIR")
       ->expected(1)
       ->allow_extra_args(false)

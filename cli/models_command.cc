@@ -56,7 +56,10 @@ Command add_models_command(CLI::App& app) {
       ->type_name("");
   add_folder_option(*command, options->folders);
   add_json_option(*command, options->json);
-  command->footer("Example: cairn models llama");
+  command->footer(
+      "Example: cairn models llama\n"
+      "Other models of these families are read from their config.json:\n"
+      "see cairn fit --help.");
   return {.app = command, .run = [options] { return run_models(*options); }};
 }
 

@@ -14,17 +14,18 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{
-                     "two_blocks.yaml", "families/gated_mlp.yaml", "sections/language_model.yaml",
-                     "layers/geglu_eager.yaml", "layers/gated.yaml",
-                     "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml"});
+  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "families/gated_mlp.yaml",
+                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
+                                          "layers/gated.yaml", "catalogue/gated-mlp-tiny.yaml",
+                                          "gated/config.json", "gpus/lab.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
   CHECK(parameter_bytes(plain) == 8192);         // 4096 + 2 * 2048
   CHECK(optimizer_state_bytes(plain) == 16384);  // two states of adamw
 
-  // A block: the norm's 64 weights, and gate, up and down of 64 x 256, or half of that where narrow.
+  // A block: the norm's 64 weights, and gate, up and down of 64 x 256, or half of that where
+  // narrow.
   const std::int64_t hidden = 64;
   const std::int64_t blocks = 2 * hidden + 3 * hidden * (256 + 128);
   const LoadedModel tiny = load_model({.model = "gated-mlp-tiny", .folders = {folder.path()}});
