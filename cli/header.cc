@@ -63,6 +63,8 @@ std::string dim_origin_text(const ResolvedDim& dim) {
       return text;
     case DimOrigin::kDefault:
       return "default: " + text;
+    case DimOrigin::kDerived:
+      return "always: " + text;
   }
   CAIRN_CHECK(false, "unknown origin");
 }

@@ -33,6 +33,8 @@ std::string_view dim_origin_name(DimOrigin origin) {
       return "option";
     case DimOrigin::kDefault:
       return "default";
+    case DimOrigin::kDerived:
+      return "derived";
   }
   return {};
 }
@@ -66,7 +68,10 @@ void add_model(Json& document, const LoadedModel& model) {
     document[dim] = count_or_null(dim_value(model, dim));
   }
   Json dims = Json::object();
-  for (const ResolvedDim& dim : model.dims) dims[dim.name] = value_json(dim.value);
+  for (const ResolvedDim& dim : model.dims) {
+    dims[dim.name] =
+        dim.type == DimType::kFlag ? Json(dim.value.integer == 1) : value_json(dim.value);
+  }
   document["dims"] = std::move(dims);
   Json origins = Json::object();
   for (const auto* const resolved : {&model.dims, &model.per_layer}) {

@@ -74,7 +74,9 @@ FoundValue ConfigIndex::find(const std::string& dim_name,
       const Node* const node =
           follow(*sources_[i].document, found->second, path, std::min(first_end, path.size()));
       if (node == nullptr) continue;
-      if (counts_entries) expect(*sources_[i].document, *node, NodeKind::kMapping, path);
+      if (counts_entries && node->kind != NodeKind::kMapping) {
+        expect(*sources_[i].document, *node, NodeKind::kSequence, path);
+      }
       return {&sources_[i], node, key, counts_entries};
     }
   }
@@ -109,8 +111,8 @@ void ConfigIndex::fail_missing(const std::string& dim_name,
   }
   const std::string found = nearest_name(key, present);
   fail_at(*first.document, first.mapping->position,
-          fmt::format("missing key '{}', which family '{}' needs{}", key, family_name,
-                      found.empty() ? "" : ", found " + in_quotes(found)));
+          fmt::format("missing key '{}', which family '{}' needs{}; or give it: --set {}=...", key,
+                      family_name, found.empty() ? "" : ", found " + in_quotes(found), dim_name));
 }
 
 }  // namespace cairn

@@ -22,7 +22,7 @@ struct FoundValue {
   const DimSource* source = nullptr;
   const Node* node = nullptr;   // null: nothing found
   std::string key = {};         // as it was found: "depths[0]"
-  bool counts_entries = false;  // the value is how many entries the mapping has: "id2label[]"
+  bool counts_entries = false;  // the value is how many entries or items it has: "id2label[]"
 };
 
 // The entries of some sources by key, but for nulls. The sources must outlive it.

@@ -21,9 +21,9 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
   const Node& node = *found.node;
   switch (dim.type) {
     case DimType::kSize: {
-      const std::int64_t size = found.counts_entries
-                                    ? static_cast<std::int64_t>(node.entries.size())
-                                    : to_integer(document, node, what);
+      const std::int64_t size =
+          found.counts_entries ? static_cast<std::int64_t>(node.entries.size() + node.items.size())
+                               : to_integer(document, node, what);
       if (size < dim.least) {
         fail_at(document, node.position,
                 fmt::format("{}: expected {}, found {}", what,
@@ -53,6 +53,8 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
     }
     case DimType::kText:
       return text_value(to_text(document, node, what));
+    case DimType::kDerived:
+      break;  // no file gives it
   }
   CAIRN_CHECK(false, "unknown dim type");
 }
@@ -103,13 +105,23 @@ Value parse_override(const FamilyDim& dim, const DimOverride& given) {
     }
     case DimType::kText:
       return text_value(given.value);
+    case DimType::kDerived:
+      break;  // no option gives it
   }
   CAIRN_CHECK(false, "unknown dim type");
 }
 
-void check_override_names(const Family& family, const std::vector<DimOverride>& overrides) {
+// Those that a file or an option can give.
+std::vector<std::string> given_dims(const Family& family) {
   std::vector<std::string> names;
-  for (const FamilyDim& dim : family.dims) names.push_back(dim.name);
+  for (const FamilyDim& dim : family.dims) {
+    if (dim.type != DimType::kDerived) names.push_back(dim.name);
+  }
+  return names;
+}
+
+void check_override_names(const Family& family, const std::vector<DimOverride>& overrides) {
+  const std::vector<std::string> names = given_dims(family);
   for (const DimOverride& given : overrides) {
     if (std::find(names.begin(), names.end(), given.name) != names.end()) continue;
     throw InputError(fmt::format("{}: family '{}' has no dim '{}'; it has {}{}", given.option,
@@ -118,7 +130,7 @@ void check_override_names(const Family& family, const std::vector<DimOverride>& 
   }
 }
 
-// Whether a default's value is of the dim's type. A size may be zero: "there is none".
+// Whether a default's value is of the dim's type. A size or factor may be zero: "there is none".
 bool is_of_type(const Value& value, DimType type) {
   switch (type) {
     case DimType::kSize:
@@ -129,10 +141,12 @@ bool is_of_type(const Value& value, DimType type) {
       return (value.kind == ValueKind::kInteger && value.integer == 0) ||
              (value.kind == ValueKind::kNumber && value.number >= 0.0 && value.number < 1.0);
     case DimType::kFactor:
-      return (value.kind == ValueKind::kInteger && value.integer > 0) ||
-             (value.kind == ValueKind::kNumber && value.number > 0.0);
+      return (value.kind == ValueKind::kInteger && value.integer >= 0) ||
+             (value.kind == ValueKind::kNumber && value.number >= 0.0);
     case DimType::kText:
       return value.kind == ValueKind::kText;
+    case DimType::kDerived:
+      return true;
   }
   CAIRN_CHECK(false, "unknown dim type");
 }
@@ -146,38 +160,17 @@ std::string_view type_text(DimType type) {
     case DimType::kRate:
       return "a rate in [0, 1)";
     case DimType::kFactor:
-      return "a number above 0";
+      return "a number from 0";
     case DimType::kText:
       return "a text in quotes";
+    case DimType::kDerived:
+      return "a value";
   }
   CAIRN_CHECK(false, "unknown dim type");
 }
 
-// A default that cannot be computed is a fault of the values it is computed from, where the user
-// gave some, else of the family.
-Value default_value(const Family& family, const FamilyDim& dim, const PlacedExpression& placed,
-                    const Scope& known, const std::vector<DimSource>& sources) {
-  const Document& document = *placed.document;
-  try {
-    Value value = evaluate(placed.expression, known);
-    if (is_of_type(value, dim.type)) return value;
-    fail_at(document, placed.node->position,
-            fmt::format("dim '{}': its default: expected {}, found {}", dim.name,
-                        type_text(dim.type), spell(value)));
-  } catch (const ExpressionError& error) {
-    const std::optional<DimPlace> place = place_of_dims(family, sources, placed.expression.names);
-    if (place) {
-      fail_at(*place->document, place->position,
-              fmt::format("dim '{}' is {}: {}", dim.name, placed.expression.text, error.what()));
-    }
-    fail_at(document, position_within(document, *placed.node, error.offset()),
-            fmt::format("dim '{}': its default: {}", dim.name, error.what()));
-  }
-}
-
 void refuse_unknown_dims(const Family& family, const DimSource& source) {
-  std::vector<std::string> names;
-  for (const FamilyDim& dim : family.dims) names.push_back(dim.name);
+  std::vector<std::string> names = given_dims(family);
   for (const PerLayerDim& dim : family.per_layer) names.push_back(dim.name);
   for (const Entry& entry : source.mapping->entries) {
     if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
@@ -186,6 +179,91 @@ void refuse_unknown_dims(const Family& family, const DimSource& source) {
                         join_names(names), did_you_mean(entry.key, names)));
   }
 }
+
+// Gives every dim of a family its value, one after another.
+class Resolution {
+ public:
+  Resolution(const Family& family, const std::vector<DimSource>& sources,
+             const std::vector<DimOverride>& overrides)
+      : family_(family), sources_(sources), overrides_(overrides), index_(sources) {}
+
+  std::vector<ResolvedDim> run() {
+    std::vector<ResolvedDim> dims;
+    for (const FamilyDim& dim : family_.dims) {
+      dims.push_back(resolve(dim));
+      known_.values[dim.name] = dims.back().value;
+    }
+    return dims;
+  }
+
+ private:
+  const DimOverride* override_of(const std::string& name) const {
+    const auto given = std::find_if(overrides_.begin(), overrides_.end(),
+                                    [&](const DimOverride& o) { return o.name == name; });
+    return given == overrides_.end() ? nullptr : &*given;
+  }
+
+  ResolvedDim resolve(const FamilyDim& dim) const {
+    ResolvedDim resolved{.name = dim.name, .type = dim.type};
+    const auto set = [&](DimOrigin origin, std::string text, Value value) {
+      resolved.origin = origin;
+      resolved.origin_text = std::move(text);
+      resolved.value = std::move(value);
+      return std::move(resolved);
+    };
+    if (dim.type == DimType::kDerived) {
+      return set(DimOrigin::kDerived, dim.default_value->expression.text,
+                 computed(dim, *dim.default_value));
+    }
+    if (const DimOverride* given = override_of(dim.name)) {
+      return set(DimOrigin::kOption, given->option, parse_override(dim, *given));
+    }
+    const FoundValue found = index_.find(dim.name, dim.config_keys);
+    if (found.node != nullptr) return set(DimOrigin::kFile, found.key, read_value(dim, found));
+    if (dim.null_value && index_.is_null(dim.name, dim.config_keys)) {
+      return set(DimOrigin::kFile, "null", computed(dim, *dim.null_value));
+    }
+    if (dim.default_value) {
+      return set(DimOrigin::kDefault, dim.default_value->expression.text,
+                 computed(dim, *dim.default_value));
+    }
+    index_.fail_missing(dim.name, dim.config_keys, family_.name);
+  }
+
+  // A default that cannot be computed is a fault of the values it is computed from, where the user
+  // gave some, else of the family.
+  Value computed(const FamilyDim& dim, const PlacedExpression& placed) const {
+    try {
+      Value value = evaluate(placed.expression, known_);
+      if (is_of_type(value, dim.type)) return value;
+      fail_computing(dim, placed, placed.node->position,
+                     fmt::format("expected {}, found {}", type_text(dim.type), spell(value)));
+    } catch (const ExpressionError& error) {
+      fail_computing(dim, placed, position_within(*placed.document, *placed.node, error.offset()),
+                     error.what());
+    }
+  }
+
+  [[noreturn]] void fail_computing(const FamilyDim& dim, const PlacedExpression& placed,
+                                   Position position, const std::string& message) const {
+    const std::string what =
+        fmt::format("dim '{}' is {}: {}", dim.name, placed.expression.text, message);
+    for (const std::string& name : placed.expression.names) {
+      const DimOverride* const given = override_of(name);
+      if (given != nullptr) throw InputError(fmt::format("{}: {}", given->option, what));
+    }
+    const std::optional<DimPlace> place = place_of_dims(family_, sources_, placed.expression.names);
+    if (place) fail_at(*place->document, place->position, what);
+    fail_at(*placed.document, position,
+            fmt::format("dim '{}': its default: {}", dim.name, message));
+  }
+
+  const Family& family_;
+  const std::vector<DimSource>& sources_;
+  const std::vector<DimOverride>& overrides_;
+  ConfigIndex index_;
+  Scope known_ = {};
+};
 
 }  // namespace
 
@@ -210,37 +288,7 @@ std::vector<ResolvedDim> resolve_dims(const Family& family, const std::vector<Di
   for (const DimSource& source : sources) {
     if (source.by_dim_name) refuse_unknown_dims(family, source);
   }
-  std::vector<ResolvedDim> dims;
-  const ConfigIndex index(sources);
-  Scope known;
-  for (const FamilyDim& dim : family.dims) {
-    ResolvedDim resolved{.name = dim.name, .type = dim.type};
-    const auto given = std::find_if(overrides.begin(), overrides.end(),
-                                    [&](const DimOverride& o) { return o.name == dim.name; });
-    const FoundValue found = index.find(dim.name, dim.config_keys);
-    if (given != overrides.end()) {
-      resolved.value = parse_override(dim, *given);
-      resolved.origin = DimOrigin::kOption;
-      resolved.origin_text = given->option;
-    } else if (found.node != nullptr) {
-      resolved.value = read_value(dim, found);
-      resolved.origin = DimOrigin::kFile;
-      resolved.origin_text = found.key;
-    } else if (dim.null_value && index.is_null(dim.name, dim.config_keys)) {
-      resolved.value = default_value(family, dim, *dim.null_value, known, sources);
-      resolved.origin = DimOrigin::kFile;
-      resolved.origin_text = "null";
-    } else if (dim.default_value) {
-      resolved.value = default_value(family, dim, *dim.default_value, known, sources);
-      resolved.origin = DimOrigin::kDefault;
-      resolved.origin_text = dim.default_value->expression.text;
-    } else {
-      index.fail_missing(dim.name, dim.config_keys, family.name);
-    }
-    known.values[dim.name] = resolved.value;
-    dims.push_back(std::move(resolved));
-  }
-  return dims;
+  return Resolution(family, sources, overrides).run();
 }
 
 }  // namespace cairn

@@ -25,7 +25,7 @@ struct DimPlace {
 std::optional<DimPlace> place_of_dims(const Family& family, const std::vector<DimSource>& sources,
                                       const std::vector<std::string>& names);
 
-enum class DimOrigin { kFile, kOption, kDefault };
+enum class DimOrigin { kFile, kOption, kDefault, kDerived };
 
 struct ResolvedDim {
   std::string name = {};

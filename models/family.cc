@@ -149,6 +149,7 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.name = fields.text("family");
   family.title = fields.optional_text("title").value_or(family.name);
   family.model_types = fields.optional_names("model_types");
+  family.architectures = fields.optional_names("architectures");
   family.samples = parse_samples(fields);
   fields.optional_names("include");
   include_sections(std::move(sections), family);

@@ -24,7 +24,8 @@ struct PlacedExpression {
   const Node* node = nullptr;          // in that document
 };
 
-enum class DimType { kSize, kFlag, kRate, kFactor, kText };
+// kDerived: any value, computed from the dims before it; no key or option gives it.
+enum class DimType { kSize, kFlag, kRate, kFactor, kText, kDerived };
 
 // A dim, and the config.json keys that give it.
 struct FamilyDim {
@@ -116,7 +117,8 @@ struct Family {
   std::string name = {};
   std::string title = {};
   std::vector<std::string> model_types = {};
-  Samples samples = Samples::kTokens;  // of images: there are no tokens
+  std::vector<std::string> architectures = {};  // of a config: which it counts; empty: any
+  Samples samples = Samples::kTokens;           // of images: there are no tokens
   std::vector<FamilyDim> dims = {};
   std::vector<PerLayerDim> per_layer = {};
   std::vector<FamilyRequirement> requirements = {};

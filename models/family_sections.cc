@@ -19,11 +19,12 @@ struct DimSection {
 constexpr std::size_t kMostDims = 1000;
 constexpr std::size_t kMostConfigKeys = 16;
 
-constexpr std::array<DimSection, 5> kDimSections = {{{"dims", DimType::kSize},
+constexpr std::array<DimSection, 6> kDimSections = {{{"dims", DimType::kSize},
                                                      {"flags", DimType::kFlag},
                                                      {"rates", DimType::kRate},
                                                      {"factors", DimType::kFactor},
-                                                     {"texts", DimType::kText}}};
+                                                     {"texts", DimType::kText},
+                                                     {"derived", DimType::kDerived}}};
 
 // A key of config.json, or a path to a value: "rope_parameters.partial_rotary_factor", "depths[0]".
 std::string parse_config_key(const Document& document, const Node& node, const std::string& what) {
@@ -140,6 +141,15 @@ const DimSection* section_named(std::string_view key) {
   return nullptr;
 }
 
+KeysAndDefault parse_value(const Document& document, const Node& node, DimType type,
+                           const std::string& what) {
+  if (type == DimType::kDerived) {
+    return {.default_value = parse_placed_expression(document, node, what)};
+  }
+  if (node.kind == NodeKind::kMapping) return parse_key_mapping(document, node, what);
+  return parse_keys(document, node, what);
+}
+
 // The sections in the order of the file: a default may use the dims before it.
 void parse_dims(const Document& document, Fields& fields, DimNames& names, Family& family) {
   for (const DimSection& section : kDimSections) fields.find(section.key);  // known keys
@@ -151,9 +161,7 @@ void parse_dims(const Document& document, Fields& fields, DimNames& names, Famil
     for (const Entry& entry : node->entries) {
       names.add(document, entry);
       const std::string what = fmt::format("dim '{}'", entry.key);
-      KeysAndDefault keys = entry.value.kind == NodeKind::kMapping
-                                ? parse_key_mapping(document, entry.value, what)
-                                : parse_keys(document, entry.value, what);
+      KeysAndDefault keys = parse_value(document, entry.value, section->type, what);
       put<FamilyDim>(document, entry,
                      {.name = entry.key,
                       .type = section->type,

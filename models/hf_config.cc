@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "graph/error.h"
@@ -130,6 +131,25 @@ Family family_of_type(const Document& document, const Node& mapping, const PartK
   fail_at(document, type == nullptr ? document.root.position : type->position, text + " alone");
 }
 
+// A model with another head than those the family counts is another model.
+void check_architectures(const DimSource& source, const Family& family) {
+  const Node* const node = find_value(*source.mapping, "architectures");
+  if (node == nullptr || family.architectures.empty()) return;
+  const std::vector<std::string> found = to_names(*source.document, *node, "key 'architectures'");
+  const bool is_counted =
+      found.empty() || std::any_of(found.begin(), found.end(), [&](const std::string& name) {
+        return std::find(family.architectures.begin(), family.architectures.end(), name) !=
+               family.architectures.end();
+      });
+  if (is_counted) return;
+  fail_at(
+      *source.document, node->position,
+      fmt::format("key 'architectures': family '{}' counts {}, found {}; without the key, {} is "
+                  "taken",
+                  family.name, join_names(family.architectures), join_names(found),
+                  family.architectures[0]));
+}
+
 void read_data_type(const DimSource& source, ModelNumbers& numbers) {
   for (const std::string_view key : {"dtype", "torch_dtype"}) {
     const Node* const node = find_value(*source.mapping, key);
@@ -167,6 +187,7 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const Folders& folder
                                               parts_text(towers)));
   }
   numbers.sources.push_back({.document = &document, .mapping = &root});
+  check_architectures(numbers.sources[0], numbers.family);
   for (const DimSource& source : numbers.sources) read_data_type(source, numbers);
   if (find_value(root, "quantization_config") != nullptr) {
     numbers.notes.emplace_back("quantization_config is not modelled: weights are not quantised");

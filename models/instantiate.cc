@@ -76,6 +76,11 @@ class Instantiation {
               fmt::format("op '{}': the last op makes the loss, but it passes '{}' through",
                           last.name, builder_.tensor(loss).name));
     }
+    if (element_count(builder_.tensor(loss).shape, last.name) != 1) {
+      fail_at(*last.document, last.position,
+              fmt::format("op '{}': the last op makes the loss, one number, but this makes {}",
+                          last.name, shape_text(builder_.tensor(loss).shape)));
+    }
     return builder_.build(loss);
   }
 

@@ -129,9 +129,18 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
   }
 }
 
-void check_requirements(const Family& family, const ModelNumbers& numbers, const Scope& scope) {
+// What is at fault is what the user typed last: an option before a file.
+void check_requirements(const Family& family, const ModelNumbers& numbers,
+                        const std::vector<ResolvedDim>& dims, const Scope& scope) {
   const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope);
   if (!unmet) return;
+  for (const ResolvedDim& dim : dims) {
+    const bool is_named =
+        std::find(unmet->dims.begin(), unmet->dims.end(), dim.name) != unmet->dims.end();
+    if (is_named && dim.origin == DimOrigin::kOption) {
+      throw InputError(fmt::format("{}: {}", dim.origin_text, unmet->text));
+    }
+  }
   const std::optional<DimPlace> place = place_of_dims(family, numbers.sources, unmet->dims);
   if (place) fail_at(*place->document, place->position, unmet->text);
 }
@@ -157,7 +166,7 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
   scope.values["expert_imbalance"] = number_value(model.recipe.expert_imbalance);
   scope.values["expert_capacity"] = number_value(model.recipe.expert_capacity);
   for (std::string& note : family_notes(family, scope)) model.notes.push_back(std::move(note));
-  check_requirements(family, numbers, scope);
+  check_requirements(family, numbers, model.dims, scope);
   model.graph = instantiate({.family = family,
                              .layers = opened.layers,
                              .dims = scope,

@@ -114,6 +114,9 @@ const std::vector<test::BadFile> kFamilies = {
     {"labels_do_not_match.yaml",
      "m: op 'loss': labels [1] do not match logits [1, 2048, 4]\n  at "
      "labels_do_not_match.yaml:8:5"},
+    {"last_op_is_no_loss.yaml",
+     "last_op_is_no_loss.yaml:6:5: op 'b': the last op makes the loss, one number, but this makes "
+     "[1, 2048, 4]"},
     {"loss_passes_through.yaml",
      "loss_passes_through.yaml:7:5: op 'loss': the last op makes the loss, but it passes 'x' "
      "through"},

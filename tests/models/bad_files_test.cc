@@ -74,7 +74,7 @@ const std::vector<test::BadFile> kConfigs = {
      "list_at_the_root.json:1:1: expected a model (a mapping), found a list"},
     {"missing_hidden_size.json",
      "missing_hidden_size.json:1:1: missing key 'hidden_size', which family 'llama' needs, "
-     "found 'hiden_size'"},
+     "found 'hiden_size'; or give it: --set hidden=..."},
     {"missing_model_type.json", "missing_model_type.json:1:1: missing key 'model_type'"},
     {"model_type_as_list.json",
      "model_type_as_list.json:2:17: key 'model_type': expected a text, found a list"},
@@ -111,6 +111,12 @@ const std::vector<test::BadFile> kConfigs = {
     {"text_within_text.json",
      "text_within_text.json:1:1: the model has more parts than its text_config, which no family "
      "counts; --part text takes its text_config alone"},
+    {"other_head.json",
+     "other_head.json:3:20: key 'architectures': family 'llama' counts LlamaForCausalLM, found "
+     "LlamaForSequenceClassification; without the key, LlamaForCausalLM is taken"},
+    {"three_stages.json",
+     "three_stages.json:4:19: depths and hidden_sizes must have 4 entries, one a stage (depths = "
+     "3, sizes = 3)"},
     {"vision_without_text_config.json",
      "vision_without_text_config.json:2:17: unknown model_type 'qwen2_vl', with a vision encoder "
      "(key 'vision_config'), which no family counts, and without a text_config to take alone"},
@@ -130,7 +136,7 @@ const std::vector<test::BadFile> kModels = {
      "'model', 'family' and 'dims'), and its folder with --models"},
     {"dims_as_list.yaml",
      "dims_as_list.yaml:3:1: a model: key 'dims': expected a mapping, found a list"},
-    {"missing_dim.yaml", "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs"},
+    {"missing_dim.yaml", "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs; or give it: --set layers=..."},
     {"missing_dims.yaml", "missing_dims.yaml:1:1: a model: missing key 'dims'"},
     {"missing_family.yaml", "missing_family.yaml:1:1: a model: missing key 'family'"},
     {"unknown_data_type.yaml",

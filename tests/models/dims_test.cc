@@ -102,13 +102,13 @@ TEST_CASE("a model file names the dims themselves") {
         "config:1:14: family 'f' has no dim 'head'; it has hidden, heads, head_dim, window, tied, "
         "p, act; did you mean 'heads'?");
   CHECK(resolved("{heads: 4}", {}, true) ==
-        "config:1:1: missing key 'hidden', which family 'f' needs");
+        "config:1:1: missing key 'hidden', which family 'f' needs; or give it: --set hidden=...");
 }
 
 TEST_CASE("a missing key is asked for by its name, and a slip is pointed out") {
-  CHECK(resolved("{n_head: 4}") == "config:1:1: missing key 'hidden_size', which family 'f' needs");
+  CHECK(resolved("{n_head: 4}") == "config:1:1: missing key 'hidden_size', which family 'f' needs; or give it: --set hidden=...");
   CHECK(resolved("{hiddensize: 4}") ==
-        "config:1:1: missing key 'hidden_size', which family 'f' needs, found 'hiddensize'");
+        "config:1:1: missing key 'hidden_size', which family 'f' needs, found 'hiddensize'; or give it: --set hidden=...");
   CHECK(resolved("{hidden_size: null}") ==
         "config:1:2: key 'hidden_size': expected a value, found nothing");
 }
@@ -189,7 +189,7 @@ TEST_CASE("a config key may be a path into mappings and lists") {
   CHECK(resolve("{depths: [3, 4], rope: {y: 1}}") == "4 7");
   CHECK(resolve("{depths: [3, 4], labels: {a: 1, b: 2}}") == "4 2");
   CHECK(resolve("{depths: [3, 4], labels: 2}") ==
-        "config:1:26: key 'labels': expected a mapping, found '2'");
+        "config:1:26: key 'labels': expected a list, found '2'");
   CHECK(resolve("{depths: {a: 1}}") ==
         "config:1:10: key 'depths': expected a list, found a mapping");
   CHECK(resolve("{depths: [3, -4]}") ==
@@ -198,7 +198,7 @@ TEST_CASE("a config key may be a path into mappings and lists") {
   CHECK(resolve("{depths: [3, 4], rope: 5}") ==
         "config:1:24: key 'rope': expected a mapping, found '5'");
   CHECK(resolve("{depths: [3]}") ==
-        "config:1:1: missing key 'depths[1]', which family 'f' needs, found 'depths'");
+        "config:1:1: missing key 'depths[1]', which family 'f' needs, found 'depths'; or give it: --set depth=...");
 }
 
 }  // namespace cairn

@@ -180,8 +180,9 @@ TEST_CASE("labels are counted in id2label, and the first architecture decides BE
   CHECK(dim(loaded(R"({"model_type": "bert", )" + sizes + "}"), "classes") == "2");
   CHECK(refusal(R"({"model_type": "bert", "architectures": ["BertForTokenClassification"], )" +
                 sizes + "}") ==
-        "config:1:42: of this family's architectures only BertForMaskedLM and "
-        "BertForSequenceClassification are known (architecture = 'BertForTokenClassification')");
+        "config:1:41: key 'architectures': family 'bert' counts BertForMaskedLM, "
+        "BertForSequenceClassification, found BertForTokenClassification; without the key, "
+        "BertForMaskedLM is taken");
 }
 
 }  // namespace cairn
