@@ -85,6 +85,23 @@ void write_chain(const std::filesystem::path& path, int count) {
   }
 }
 
+// Every real config.json, where they are beside the checkout.
+void add_configs(std::vector<Command>& commands) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(CAIRN_SOURCE_DIR).parent_path() / "shared/data/hf_configs";
+  if (!fs::is_directory(folder)) return;
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) {
+    commands.push_back({fmt::format("fit {}", path.filename().string()),
+                        100,
+                        {"fit", path.string(), "--gpu", "h100sxm"}});
+  }
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -94,7 +111,7 @@ int main(int argument_count, char** arguments) {
       argument_count > 1 ? arguments[1] : (own.parent_path() / "cairn").string();
   const fs::path chain = fs::temp_directory_path() / "cairn_bench_chain_1000.yaml";
   write_chain(chain, 1000);
-  const std::vector<Command> commands = {
+  std::vector<Command> commands = {
       {"cairn --help", 20, {"--help"}},
       {"fit llama-3.1-8b, every strategy", 100, {"fit", "llama-3.1-8b", "--gpu", "rtx4090"}},
       {"fit llama-3.1-405b, every strategy", 100, {"fit", "llama-3.1-405b", "--gpu", "h100sxm"}},
@@ -103,6 +120,10 @@ int main(int argument_count, char** arguments) {
        100,
        {"simulate", "llama-3.1-405b", "--checkpointing", "sqrt"}},
   };
+  for (const char* const name : {"deepseek-v3", "qwen3-235b-a22b", "gpt-oss-120b", "flan-t5-xxl"}) {
+    commands.push_back({fmt::format("fit {}", name), 100, {"fit", name, "--gpu", "h100sxm"}});
+  }
+  add_configs(commands);
   for (const Command& command : commands) measure(program, command);
   fs::remove(chain);
   return 0;
