@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "cli/header.h"
 #include "cli/what_if.h"
 #include "graph/error.h"
 
@@ -79,6 +80,10 @@ void add_notes(FitAnswer& answer) {
     for (const std::string& warning : evaluation.schedule.warnings) add(warning);
   }
   if (answer.gpu && !answer.gpu->note.empty()) add(answer.gpu->note);
+  if (answer.gpu) {
+    const std::string note = precision_note(answer.model, *answer.gpu);
+    if (!note.empty()) add(note);
+  }
   if (answer.gpu && !answer.gpu->has_rates && !answer.slowdown_is_time) {
     add("a bare size has no speed: what a strategy costs is counted in FLOPs");
   }

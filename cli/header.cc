@@ -6,6 +6,7 @@
 #include "cli/text.h"
 #include "cli/units.h"
 #include "cli/what_if.h"
+#include "graph/data_type.h"
 #include "graph/error.h"
 #include "models/source_text.h"
 
@@ -17,16 +18,41 @@ constexpr std::string_view kTrainingLabel = "training   ";
 constexpr std::string_view kExtentLabel = "recompute  ";
 constexpr std::string_view kGpuLabel = "GPU        ";
 
-std::string training_text(const LoadedModel& model) {
-  std::string text;
-  const std::int64_t batch = dim_value(model, "batch");
-  const std::int64_t tokens = dim_value(model, "tokens");
-  const std::int64_t vocab = dim_value(model, "vocab");
-  if (batch > 0 && tokens > 0) {
-    text = fmt::format("batch {} x {} tokens, ", grouped_text(batch), grouped_text(tokens));
-  } else if (batch > 0) {
-    text = fmt::format("batch {}, ", grouped_text(batch));
+// "3 x 224 x 224": one sample of the first input of a floating-point type that has `batch` of them.
+std::string sample_text(const Graph& graph, std::int64_t batch) {
+  for (const Tensor& tensor : graph.tensors) {
+    const bool is_samples = tensor.role == TensorRole::kInput && is_floating(tensor.data_type) &&
+                            tensor.shape.size() > 1 && tensor.shape[0] == batch;
+    if (!is_samples) continue;
+    std::string text;
+    for (std::size_t i = 1; i < tensor.shape.size(); ++i) {
+      text += fmt::format("{}{}", i == 1 ? "" : " x ", grouped_text(tensor.shape[i]));
+    }
+    return text;
   }
+  return {};
+}
+
+// "batch 8 x 512 -> 128 tokens", where a family's decoder has a length of its own.
+std::string samples_text(const LoadedModel& model) {
+  const std::int64_t batch = dim_value(model, "batch");
+  if (batch == 0) return {};
+  std::string text = "batch " + grouped_text(batch);
+  const std::int64_t tokens = dim_value(model, "tokens");
+  const std::int64_t target_tokens = dim_value(model, "target_tokens");
+  if (tokens > 0) {
+    text += " x " + grouped_text(tokens);
+    if (target_tokens > 0) text += " -> " + grouped_text(target_tokens);
+    text += " tokens";
+  } else if (const std::string sample = sample_text(model.graph, batch); !sample.empty()) {
+    text += " x " + sample;
+  }
+  return text + ", ";
+}
+
+std::string training_text(const LoadedModel& model) {
+  std::string text = samples_text(model);
+  const std::int64_t vocab = dim_value(model, "vocab");
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
   text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
@@ -79,13 +105,19 @@ std::string model_header(const LoadedModel& model) {
            labelled_text(kTrainingLabel, "optimizer " + model.recipe.optimizer);
   }
   const std::int64_t parameters = parameter_count(model.graph);
+  const std::int64_t active = active_parameter_count(model.graph);
   const std::string exact = grouped_text(parameters);
-  const std::string rounded = rounded_text(parameters);
+  std::string rounded = rounded_text(parameters);
+  if (rounded == exact) rounded.clear();
+  if (active != parameters) {
+    rounded +=
+        fmt::format("{}{} active a token", rounded.empty() ? "" : "; ", rounded_text(active));
+  }
   return labelled_text(
              kModelLabel,
              fmt::format("{}, {} parameters{}, family {}",
                          printable(model.name, std::string_view::npos), exact,
-                         rounded == exact ? "" : fmt::format(" ({})", rounded), model.family)) +
+                         rounded.empty() ? "" : fmt::format(" ({})", rounded), model.family)) +
          labelled_text(kTrainingLabel, training_text(model));
 }
 
@@ -119,6 +151,15 @@ std::string gpu_header(const DeviceSpec& gpu) {
   }
   text += fmt::format(" = {} for tensors", bytes_text(capacity_bytes(gpu)));
   return labelled_text(kGpuLabel, text);
+}
+
+std::string precision_note(const LoadedModel& model, const DeviceSpec& gpu) {
+  const bool is_bf16 = !model.family.empty() && model.recipe.precision == DataType::kBFloat16;
+  if (!is_bf16 || !gpu.lacks_bf16) return {};
+  return fmt::format(
+      "{} has no bf16 tensor cores: bf16 takes longer than the times here, which are fp16's; its "
+      "bytes are the same",
+      gpu.id);
 }
 
 }  // namespace cairn

@@ -23,4 +23,7 @@ std::string explained_dims(const ModelOptions& options, const LoadedModel& model
 // "GPU ...": the total, each reserve, and what is left for tensors.
 std::string gpu_header(const DeviceSpec& gpu);
 
+// That the GPU has no tensor cores for the model's precision, where that is so; else "".
+std::string precision_note(const LoadedModel& model, const DeviceSpec& gpu);
+
 }  // namespace cairn

@@ -63,6 +63,8 @@ void add_model(Json& document, const LoadedModel& model) {
   document["family"] = text_or_null(model.family);
   const bool knows_bytes_only = model.family.empty();  // a plain graph
   document["parameters"] = knows_bytes_only ? Json() : Json(parameter_count(model.graph));
+  document["active_parameters"] =
+      knows_bytes_only ? Json() : Json(active_parameter_count(model.graph));
   document["parameter_bytes"] = parameter_bytes(model.graph);
   for (const char* const dim : {"batch", "tokens", "vocab"}) {
     document[dim] = count_or_null(dim_value(model, dim));

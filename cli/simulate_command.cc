@@ -45,6 +45,10 @@ Simulation simulate_model(const SimulateOptions& options) {
       .extent = parse_extent(options.extent),
       .top_count = static_cast<std::size_t>(parse_count(options.top, "--top", 1000))};
   simulation.model = load_model(model_request(options.model));
+  if (simulation.gpu) {
+    std::string note = precision_note(simulation.model, *simulation.gpu);
+    if (!note.empty()) simulation.model.notes.push_back(std::move(note));
+  }
   simulation.evaluation = evaluate(simulation.model.graph, strategy, simulation.extent,
                                    simulation.gpu ? &*simulation.gpu : nullptr);
   return simulation;

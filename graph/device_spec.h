@@ -21,7 +21,8 @@ struct DeviceSpec {
   std::string total_origin = {};  // where that number comes from
   std::string note = {};          // what the user should know about it, "" for nothing
   std::vector<MemoryReserve> reserves = {};
-  bool has_rates = false;  // the rates below are known; a bare size has none
+  bool has_rates = false;   // the rates below are known; a bare size has none
+  bool lacks_bf16 = false;  // no tensor cores for it: matmul_16bit_flops is fp16's
   // Achievable rates per second, not data-sheet peaks (docs/accounting.md, "Time").
   double matmul_16bit_flops = 0;
   double matmul_fp32_flops = 0;

@@ -1,9 +1,30 @@
 #include "graph/graph.h"
 
+#include <set>
+
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/ops/op_kind.h"
 
 namespace cairn {
+namespace {
+
+// How many experts each token takes, of an op with their weights: the last dim of the indices that
+// the op which sorted its rows read. 0 where nothing sorted them.
+std::int64_t experts_per_token(const Graph& graph, const Op& op) {
+  for (const TensorId input : op.inputs) {
+    const OpId producer = graph.tensor(input).producer;
+    if (producer == kNoOp) continue;
+    const Op& sorter = graph.op(producer);
+    if (sorter.attributes.experts != op.attributes.experts || sorter.kind == nullptr) continue;
+    if (sorter.kind->parameters != nullptr || sorter.kind->integer_inputs.empty()) continue;
+    const Tensor& indices = graph.tensor(sorter.inputs[sorter.kind->integer_inputs[0]]);
+    return indices.shape.empty() ? 0 : indices.shape.back();
+  }
+  return 0;
+}
+
+}  // namespace
 
 bool is_view(const Graph& graph, TensorId tensor) {
   return graph.storage(graph.tensor(tensor).storage).owner != tensor;
@@ -18,6 +39,24 @@ std::int64_t parameter_count(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.role != TensorRole::kParameter || tensor.shape.empty()) continue;
     count = checked_add(count, element_count(tensor.shape, tensor.name), "parameters");
+  }
+  return count;
+}
+
+std::int64_t active_parameter_count(const Graph& graph) {
+  std::int64_t count = parameter_count(graph);
+  std::set<TensorId> counted;
+  for (const Op& op : graph.ops) {
+    if (op.attributes.experts == 0) continue;
+    const std::int64_t taken = experts_per_token(graph, op);
+    if (taken == 0) continue;
+    for (const TensorId input : op.inputs) {
+      const Tensor& tensor = graph.tensor(input);
+      if (tensor.role != TensorRole::kParameter || !counted.insert(input).second) continue;
+      const std::int64_t of_one_expert =
+          element_count(tensor.shape, tensor.name) / op.attributes.experts;
+      count -= of_one_expert * (op.attributes.experts - taken);
+    }
   }
   return count;
 }

@@ -141,6 +141,9 @@ bool is_resident(const Tensor& tensor);
 
 // Elements of the parameters; those of which only bytes are known (plain graphs) count as none.
 std::int64_t parameter_count(const Graph& graph);
+// Those that one token goes through: of the weights of experts, the share of those it takes; all of
+// every other, tables included.
+std::int64_t active_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
 

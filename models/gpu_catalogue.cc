@@ -73,6 +73,8 @@ bool begins_as_number(std::string_view text) {
   return !text.empty() && std::string_view("0123456789.-").find(text.front()) != text.npos;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // "24GiB" and "-1" are sizes, right or wrong; "4090" and "3090ti" may yet be parts of a name.
 bool is_size(std::string_view text) {
   return begins_as_number(text) &&
@@ -101,12 +103,14 @@ DeviceSpec device_of_size(const std::string& text, const GpuDefaults& defaults) 
                               static_cast<double>(device.total_bytes) / double{1 << 30});
   }
   if (capacity_bytes(device) > 0) return device;
+  const bool has_unit = !is_digit(text.back());
   std::int64_t reserved_bytes = 0;
   for (const MemoryReserve& reserve : device.reserves) reserved_bytes += reserve.bytes;
   throw InputError(fmt::format(
       "GPU: expected a name, or a total above the {} MiB that the driver, CUDA and cuBLAS take, "
-      "found {}",
-      reserved_bytes >> 20, in_quotes(text)));
+      "found {}{}",
+      reserved_bytes >> 20, in_quotes(text),
+      has_unit ? "" : fmt::format("; did you mean {}GiB?", text)));
 }
 
 // The ids that `name` is a part of; of a name that begins with a digit ("4090"), in ids alone.

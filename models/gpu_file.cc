@@ -145,6 +145,7 @@ void read_rates(const Document& document, Fields& fields, const GpuDefaults& def
   if (!(achievable || peak) || !fp32 || !bandwidth) return;
   const double fraction = is_cdna ? defaults.matmul_fraction_cdna : defaults.matmul_fraction;
   device.has_rates = true;
+  device.lacks_bf16 = !achievable && !bf16;
   device.matmul_16bit_flops = (achievable ? *achievable : *peak * fraction) * 1e12;
   device.matmul_fp32_flops = *fp32 * fraction * 1e12;
   device.bandwidth_bytes = *bandwidth * defaults.bandwidth_fraction * 1e9;

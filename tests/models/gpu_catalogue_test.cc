@@ -148,6 +148,9 @@ TEST_CASE("rates are achievable ones: measured, else a stated part of the peak")
   CHECK(rtx4090.matmul_16bit_flops == doctest::Approx(132.16e12));  // 0.8 * 165.2
   const DeviceSpec t4 = find_gpu("t4", {});
   CHECK(t4.matmul_16bit_flops == doctest::Approx(52e12));  // 0.8 * 65, of fp16
+  CHECK(t4.lacks_bf16);
+  CHECK_FALSE(rtx4090.lacks_bf16);
+  CHECK_FALSE(find_gpu("24GiB", {}).lacks_bf16);
   const DeviceSpec mi250x = find_gpu("mi250x", {});
   CHECK(mi250x.matmul_16bit_flops == doctest::Approx(105.325e12));  // 0.55 * 191.5
   CHECK(mi250x.matmul_fp32_flops == doctest::Approx(13.1725e12));   // 0.55 * 23.95
@@ -233,7 +236,7 @@ TEST_CASE("a total that is none is refused") {
         "take, found '1GiB'");
   CHECK(gpu_refusal("24") ==
         "GPU: expected a name, or a total above the 1129 MiB that the driver, CUDA and cuBLAS "
-        "take, found '24'");
+        "take, found '24'; did you mean 24GiB?");
   CHECK(gpu_refusal("9999TiB") == "GPU: expected at most 1024TiB, found '9999TiB'");
 }
 
