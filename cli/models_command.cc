@@ -7,7 +7,9 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "models/library.h"
 #include "models/load_model.h"
+#include "models/model_names.h"
 
 namespace cairn {
 namespace {
@@ -33,6 +35,7 @@ std::string models_json(const std::vector<CatalogueEntry>& entries) {
   for (const CatalogueEntry& entry : entries) {
     document["models"].push_back({{"name", entry.name},
                                   {"parameters", entry.parameter_count},
+                                  {"active_parameters", entry.active_parameter_count},
                                   {"family", entry.family},
                                   {"source", entry.source}});
   }
@@ -43,7 +46,12 @@ ExitCode run_models(const ModelsOptions& options) {
   const std::vector<CatalogueEntry> entries =
       list_catalogue(options.part, folder_paths(options.folders));
   write_output(options.json ? models_json(entries) : models_text(entries));
-  if (entries.empty()) write_error("no model has '" + options.part + "' in its name or source");
+  if (entries.empty()) {
+    const std::vector<LibraryFile> catalogue =
+        library_files("catalogue", folder_paths(options.folders));
+    write_error("no model has '" + options.part + "' in its name, source or family" +
+                offer_models(named_models(catalogue), options.part));
+  }
   return ExitCode::kDone;
 }
 
@@ -52,7 +60,7 @@ ExitCode run_models(const ModelsOptions& options) {
 Command add_models_command(CLI::App& app) {
   const auto options = std::make_shared<ModelsOptions>();
   CLI::App* const command = app.add_subcommand("models", "The models Cairn knows by name");
-  command->add_option("PART", options->part, "List those with this in their name or source")
+  command->add_option("PART", options->part, "List those with this in their name, source or family")
       ->type_name("");
   add_folder_option(*command, options->folders);
   add_json_option(*command, options->json);

@@ -71,4 +71,16 @@ std::vector<std::string> known_model_types(const Folders& folders) {
   return known;
 }
 
+std::map<std::string, std::string> family_titles(const Folders& folders) {
+  std::map<std::string, std::string> titles;
+  for (const LibraryFile& file : library_files("families", folders)) {
+    const Document document = read_library_file(file);
+    std::string& title = titles[file.stem];
+    for (const Entry& entry : document.root.entries) {
+      if (entry.key == "title") title = entry.value.scalar;
+    }
+  }
+  return titles;
+}
+
 }  // namespace cairn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,5 +23,8 @@ std::optional<Family> family_of_model_type(const std::string& model_type, const 
 
 // Every model_type that some family reads, sorted.
 std::vector<std::string> known_model_types(const Folders& folders);
+
+// The title of every family, by its name; "" where it has none.
+std::map<std::string, std::string> family_titles(const Folders& folders);
 
 }  // namespace cairn

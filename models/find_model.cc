@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <system_error>
 
 #include "graph/error.h"
 #include "models/fields.h"
 #include "models/hf_cache.h"
 #include "models/library.h"
+#include "models/model_names.h"
 #include "models/plain_graph.h"
 
 namespace cairn {
@@ -25,7 +25,8 @@ bool has_key(const Document& document, std::string_view key) {
 std::string name_of_path(const fs::path& path) {
   std::string stem = path.stem().string();
   if (stem != "config") return stem;
-  const std::string folder = fs::absolute(path).parent_path().filename().string();
+  const std::string folder =
+      fs::absolute(path).lexically_normal().parent_path().filename().string();
   return folder.empty() ? stem : folder;
 }
 
@@ -35,31 +36,48 @@ bool looks_like_a_path(const std::string& model) {
          model.starts_with("~");
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // The catalogue model whose `source` is this org/name.
-const LibraryFile* find_by_source(const std::vector<LibraryFile>& catalogue,
-                                  const std::string& source) {
-  for (const LibraryFile& file : catalogue) {
-    const Document document = read_library_file(file);
-    for (const Entry& entry : document.root.entries) {
-      if (entry.key == "source" && lower(entry.value.scalar) == lower(source)) return &file;
-    }
-  }
-  return nullptr;
+const NamedModel* find_by_source(const std::vector<NamedModel>& models, const std::string& source) {
+  const auto found = std::find_if(models.begin(), models.end(), [&](const NamedModel& model) {
+    return lower_case(model.source) == lower_case(source);
+  });
+  return found == models.end() ? nullptr : &*found;
 }
 
 // The catalogue model of that name, whatever the case of its letters.
 const LibraryFile* find_by_name(const std::vector<LibraryFile>& catalogue,
                                 const std::string& name) {
   const auto found = std::find_if(catalogue.begin(), catalogue.end(), [&](const LibraryFile& file) {
-    return lower(file.stem) == lower(name);
+    return lower_case(file.stem) == lower_case(name);
   });
   return found == catalogue.end() ? nullptr : &*found;
+}
+
+FoundModel read_under_another_name(const NamedModel& model, const std::string& name) {
+  FoundModel found = read_catalogue_model(*model.file);
+  const bool says_source = model.source.find('/') != std::string::npos;
+  found.note =
+      fmt::format("'{}' is taken by its name for the catalogue's {}{}", name, model.file->stem,
+                  says_source ? fmt::format(", with the sizes of {}", model.source) : "");
+  return found;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& model, const std::vector<NamedModel>& models) {
+  std::error_code error;
+  if (fs::is_directory(model, error)) {
+    throw InputError(model + ": expected a folder with a config.json, found none in it");
+  }
+  const std::string offer = offer_models(models, model);
+  if (model.find('/') != std::string::npos) {
+    throw InputError(fmt::format(
+        "unknown model '{}': no such file, not in the Hugging Face cache ({}), and no model of the "
+        "catalogue comes from there or has that name{}; `cairn models` lists the catalogue",
+        model, hf_cache_folder().string(), offer));
+  }
+  throw InputError(fmt::format(
+      "unknown model '{}'{} (a file, a catalogue name as `cairn models` lists them, or org/name in "
+      "the Hugging Face cache)",
+      model, offer));
 }
 
 }  // namespace
@@ -102,7 +120,7 @@ FoundModel find_model(const std::string& model, const std::vector<std::filesyste
     return classify_model(read_document(config), name_of_path(config));
   }
   if (fs::is_directory(model, error) && (looks_like_a_path(model) || model.ends_with("/"))) {
-    throw InputError(model + ": expected a folder with a config.json, found none in it");
+    refuse_unknown(model, {});
   }
   if (looks_like_a_path(model) || fs::is_regular_file(model, error)) {
     return classify_model(read_document(model), name_of_path(model));
@@ -111,29 +129,20 @@ FoundModel find_model(const std::string& model, const std::vector<std::filesyste
   if (const LibraryFile* file = find_by_name(catalogue, model)) {
     return read_catalogue_model(*file);
   }
+  const std::vector<NamedModel> models = named_models(catalogue);
   if (model.find('/') != std::string::npos) {
     if (const std::optional<fs::path> cached = find_in_hf_cache(model)) {
       return classify_model(read_document(*cached), model);
     }
-    if (const LibraryFile* file = find_by_source(catalogue, model)) {
-      return read_catalogue_model(*file);
+    if (const NamedModel* found = find_by_source(models, model)) {
+      return read_catalogue_model(*found->file);
     }
-    throw InputError(fmt::format(
-        "unknown model '{}': no such file, not in the Hugging Face cache ({}), and no model of the "
-        "catalogue comes from there; `cairn models` lists the catalogue",
-        model, hf_cache_folder().string()));
   }
-  std::vector<std::string> containing;
-  for (const LibraryFile& file : catalogue) {
-    if (lower(file.stem).find(lower(model)) != std::string::npos) containing.push_back(file.stem);
+  const NamedModel* const found = find_by_plain_name(models, model);
+  if (found != nullptr && !fs::is_directory(model, error)) {
+    return read_under_another_name(*found, model);
   }
-  const std::string hint = containing.empty() || containing.size() > 8
-                               ? did_you_mean(model, stems(catalogue))
-                               : "; the catalogue has " + join_names(containing);
-  throw InputError(fmt::format(
-      "unknown model '{}'{} (a file, a catalogue name as `cairn models` lists them, or org/name in "
-      "the Hugging Face cache)",
-      model, hint));
+  refuse_unknown(model, models);
 }
 
 }  // namespace cairn

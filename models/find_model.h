@@ -17,6 +17,7 @@ struct FoundModel {
   Document document = {};
   ModelFileKind kind = ModelFileKind::kModelFile;
   std::string name = {};  // as reports print it
+  std::string note = {};  // what the user should know of how it was found; "" for nothing
 };
 
 // What kind of model file the document is. Throws InputError for a document that is none.
@@ -24,8 +25,9 @@ FoundModel classify_model(Document document, std::string name);
 
 FoundModel read_catalogue_model(const LibraryFile& file);
 
-// A path (to a file, or a folder with a config.json), a catalogue name or source, or org/name in
-// the local Hugging Face cache; in this order. Throws InputError, offering the nearest names.
+// A path (to a file, or a folder with a config.json), a catalogue name, org/name in the local
+// Hugging Face cache, the source of a catalogue model, or a name that differs from a catalogue
+// model's only in how it was trained; in this order. Throws InputError, offering near names.
 FoundModel find_model(const std::string& model, const std::vector<std::filesystem::path>& folders);
 
 }  // namespace cairn

@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 
 #include "graph/error.h"
 #include "models/dims.h"
 #include "models/expert_options.h"
+#include "models/families.h"
 #include "models/fields.h"
 #include "models/find_model.h"
 #include "models/instantiate.h"
 #include "models/library.h"
 #include "models/link_layers.h"
+#include "models/model_names.h"
 #include "models/model_numbers.h"
 #include "models/optimizer.h"
 #include "models/per_layer.h"
@@ -188,17 +189,12 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
   return opened;
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 }  // namespace
 
 LoadedModel load_opened_model(const ModelRequest& request, const OpenedModel& opened) {
   LoadedModel model =
       opened.numbers ? load_family_model(request, opened) : load_plain_graph(request, opened.found);
+  if (!opened.found.note.empty()) model.notes.insert(model.notes.begin(), opened.found.note);
   if (!model.graph.tensor(model.graph.loss).has_gradient) {
     model.notes.emplace_back(
         "nothing that the loss depends on requires a gradient: there is no backward pass");
@@ -221,20 +217,24 @@ LoadedModel load_model(const ModelRequest& request) {
 std::vector<CatalogueEntry> list_catalogue(const std::string& part,
                                            const std::vector<std::filesystem::path>& folders) {
   std::vector<CatalogueEntry> entries;
-  const std::string wanted = lower(part);
+  const std::map<std::string, std::string> titles = family_titles(folders);
   for (const LibraryFile& file : library_files("catalogue", folders)) {
     const FoundModel found = read_catalogue_model(file);
     Fields fields(found.document, found.document.root, "a model");
     const std::string source = fields.optional_text("source").value_or("");
-    if (lower(file.stem).find(wanted) == std::string::npos &&
-        lower(source).find(wanted) == std::string::npos) {
+    const std::string family = fields.optional_text("family").value_or("");
+    const auto title = titles.find(family);
+    if (!is_part_of_name(part, file.stem) && !is_part_of_name(part, source) &&
+        !is_part_of_name(part, family) &&
+        (title == titles.end() || !is_part_of_name(part, title->second))) {
       continue;
     }
     const LoadedModel model = load_found_model({.folders = folders}, found);
     entries.push_back({.name = model.name,
                        .family = model.family,
                        .source = source,
-                       .parameter_count = parameter_count(model.graph)});
+                       .parameter_count = parameter_count(model.graph),
+                       .active_parameter_count = active_parameter_count(model.graph)});
   }
   return entries;
 }

@@ -47,9 +47,10 @@ struct CatalogueEntry {
   std::string family = {};
   std::string source = {};  // "meta-llama/Llama-3.1-8B"
   std::int64_t parameter_count = 0;
+  std::int64_t active_parameter_count = 0;  // of one token
 };
 
-// Every catalogue model whose name or source contains `part` (ignoring case), by name.
+// Every catalogue model whose name, source, family or family's title contains `part`, by name.
 std::vector<CatalogueEntry> list_catalogue(const std::string& part,
                                            const std::vector<std::filesystem::path>& folders);
 

@@ -115,6 +115,7 @@ TEST_CASE("a path that leads nowhere is refused as a path") {
   CHECK(refusal("./no_such_model") == "./no_such_model: expected a file, found none");
   CHECK(refusal("no.json") == "no.json: expected a file, found none");
   CHECK(refusal(path) == path + ": expected a folder with a config.json, found none in it");
+  CHECK(refusal("..") == "..: expected a folder with a config.json, found none in it");
   CHECK(refusal("") == "expected a model, found an empty name");
   const std::string empty = folder.write("empty.yaml", "");
   CHECK(refusal(empty) == empty + ":1:1: expected a document, found an empty file");
@@ -127,6 +128,47 @@ TEST_CASE("a catalogue name is found whatever the case of its letters, or by whe
   const Environment hub("HF_HUB_CACHE", no_cache.path().string());
   CHECK(file_of("meta-llama/Llama-3.1-8B") == "models/catalogue/llama-3.1-8b.yaml");
   CHECK(file_of("META-llama/llama-3.1-8b") == "models/catalogue/llama-3.1-8b.yaml");
+}
+
+TEST_CASE("a model trained otherwise has the catalogue's sizes, and a note says which was taken") {
+  const TemporaryFolder folder;
+  const Environment hub("HF_HUB_CACHE", folder.path().string());
+  const FoundModel found = find_model("meta-llama/Llama-3.1-8B-Instruct", {});
+  CHECK(found.name == "llama-3.1-8b");
+  CHECK(found.note ==
+        "'meta-llama/Llama-3.1-8B-Instruct' is taken by its name for the catalogue's llama-3.1-8b, "
+        "with the sizes of meta-llama/Llama-3.1-8B");
+  CHECK(find_model("microsoft/resnet-50", {}).note ==
+        "'microsoft/resnet-50' is taken by its name for the catalogue's resnet-50");
+  CHECK(find_model("llama-3.1-8b", {}).note.empty());
+  CHECK(find_model("meta-llama/Llama-3.1-8B", {}).note.empty());
+  CHECK(
+      load_model({.model = "Qwen/Qwen2.5-7B"}).notes.front().starts_with("'Qwen/Qwen2.5-7B' is "));
+  // A model of the cache is itself.
+  folder.write("models--Qwen--Qwen2.5-7B/snapshots/a/config.json", kConfig);
+  CHECK(find_model("Qwen/Qwen2.5-7B", {}).name == "Qwen/Qwen2.5-7B");
+}
+
+TEST_CASE("a config's model is named for its folder, also for the folder one is in") {
+  const TemporaryFolder folder;
+  folder.write("tiny/config.json", kConfig);
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path() / "tiny");
+  const std::string here = find_model(".", {}).name;
+  const std::string there = find_model("../tiny/", {}).name;
+  fs::current_path(before);
+  CHECK(here == "tiny");
+  CHECK(there == "tiny");
+}
+
+TEST_CASE("models are listed by their family's name and title too") {
+  CHECK(list_catalogue("gpt_neox", {}).size() >= 8);
+  const std::vector<CatalogueEntry> mixtures = list_catalogue("MoE", {});
+  CHECK(mixtures.size() == list_catalogue("experts", {}).size());
+  REQUIRE_FALSE(mixtures.empty());
+  for (const CatalogueEntry& entry : mixtures) {
+    CHECK(entry.active_parameter_count < entry.parameter_count);
+  }
 }
 
 TEST_CASE("an unknown name is answered with the nearest ones") {
@@ -187,8 +229,8 @@ TEST_CASE("org/name that is nowhere is refused, with the folder that was searche
   const Environment hub("HF_HUB_CACHE", folder.path().string());
   const std::string end = ": no such file, not in the Hugging Face cache (" +
                           folder.path().string() +
-                          "), and no model of the catalogue comes from there; `cairn models` lists "
-                          "the catalogue";
+                          "), and no model of the catalogue comes from there or has that name; "
+                          "`cairn models` lists the catalogue";
   CHECK(refusal("ours/none") == "unknown model 'ours/none'" + end);
   // Neither leads out of the cache.
   CHECK(refusal("ours/..") == "unknown model 'ours/..'" + end);
