@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "cli/units.h"
 #include "graph/checked.h"
@@ -45,9 +46,21 @@ std::vector<OpId> ops_of_block(const Graph& graph, std::int64_t block) {
 }
 
 std::string block_prefix(const Op& op) {
+  if (op.block < 0) return {};
   const std::string number = "." + std::to_string(op.block) + ".";
-  const std::size_t found = op.block < 0 ? std::string::npos : op.name.find(number);
-  return found == std::string::npos ? std::string() : op.name.substr(0, found + number.size());
+  const std::size_t found = op.name.find(number);
+  if (found != std::string::npos) return op.name.substr(0, found + number.size());
+  // A model with several repeats numbers each from 0: "layer2.2." may be block 5.
+  for (std::size_t dot = op.name.find('.'); dot != std::string::npos;) {
+    const std::size_t next = op.name.find('.', dot + 1);
+    if (next == std::string::npos) break;
+    const std::string_view part = std::string_view(op.name).substr(dot + 1, next - dot - 1);
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos) {
+      return op.name.substr(0, next + 1);
+    }
+    dot = next;
+  }
+  return {};
 }
 
 std::vector<TensorId> saved_activations(const Graph& graph, const Op& op) {

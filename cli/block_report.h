@@ -14,7 +14,8 @@ namespace cairn {
 // is not there.
 std::vector<OpId> ops_of_block(const Graph& graph, std::int64_t block);
 
-// "layers.3." of the op "layers.3.attn" in block 3; "" for names without the block's number.
+// "layers.3." of the op "layers.3.attn", "layer2.2." of "layer2.2.conv1" in block 5: up to the
+// block's own number, else the first number between dots; "" for names without any.
 std::string block_prefix(const Op& op);
 
 // What the ops save for backward, each storage once, parameters and graph inputs left out: these

@@ -25,6 +25,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::size_t kNarrowestName = 12;
+
 struct ShowOptions {
   ModelOptions model = {};
   std::optional<std::string> block = {};  // else the first with ops
@@ -66,9 +68,11 @@ std::string without_prefix(const std::string& name, const std::string& prefix) {
 }
 
 std::string op_table(const Graph& graph, const std::vector<OpId>& ops, const std::string& prefix) {
-  Table table{
-      .columns = {
-          {"op"}, {"kind"}, {"output"}, {"bytes", Align::kRight}, {"FLOPs", Align::kRight}}};
+  Table table{.columns = {{.header = "op", .narrowest = kNarrowestName},
+                          {.header = "kind", .narrowest = kNarrowestName},
+                          {.header = "output"},
+                          {.header = "bytes", .align = Align::kRight},
+                          {.header = "FLOPs", .align = Align::kRight}}};
   for (const OpId id : ops) {
     const Op& op = graph.op(id);
     const Tensor* const output = op.outputs.empty() ? nullptr : &graph.tensor(op.outputs[0]);
@@ -92,7 +96,10 @@ std::string saved_table(const Graph& graph, const std::vector<OpId>& ops,
       names.push_back(without_prefix(graph.op(id).name, prefix));
     }
   }
-  Table table{.columns = {{"saved"}, {"shape"}, {"bytes", Align::kRight}, {"by"}}};
+  Table table{.columns = {{.header = "saved", .narrowest = kNarrowestName},
+                          {.header = "shape"},
+                          {.header = "bytes", .align = Align::kRight},
+                          {.header = "by", .wraps_at_comma = true}}};
   for (const TensorId id : tensors) {
     const Tensor& tensor = graph.tensor(id);
     table.rows.push_back({without_prefix(tensor.name, prefix), shape_text(tensor),

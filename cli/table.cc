@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "cli/text.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t kGap = 2;  // spaces between columns
 constexpr std::size_t kNarrowestLastColumn = 12;
+constexpr std::size_t kNarrowestWrappedColumn = 20;
 
 // The header as rows of its own, its last line at the bottom; none where it is empty.
 std::vector<std::vector<std::string>> header_rows(const std::vector<Column>& columns) {
@@ -32,6 +35,53 @@ std::vector<std::vector<std::string>> header_rows(const std::vector<Column>& col
   return rows;
 }
 
+// Lists of names behind commas, in lines of at most `width` columns; a longer name is elided.
+std::vector<std::string> wrapped_at_commas(std::string_view text, std::size_t width) {
+  constexpr std::string_view kComma = ", ";
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(kComma);
+    const bool is_last = comma == std::string_view::npos;
+    std::string name = elide_middle(text.substr(0, comma), width - (is_last ? 0 : 1));
+    if (!is_last) name += ',';
+    text.remove_prefix(is_last ? text.size() : comma + kComma.size());
+    const bool goes_on =
+        !lines.empty() && display_width(lines.back()) + 1 + display_width(name) <= width;
+    if (goes_on) {
+      lines.back().append(" ").append(name);
+    } else {
+      lines.push_back(std::move(name));
+    }
+  }
+  if (lines.empty()) lines.emplace_back();
+  return lines;
+}
+
+std::size_t sum_of(const std::vector<std::size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), (widths.size() - 1) * kGap);
+}
+
+// Makes columns narrower until a line has at most 80 columns, or none may be narrower.
+void fit_into_terminal(const std::vector<Column>& columns, std::vector<std::size_t>& widths) {
+  const auto too_wide = [&] {
+    const std::size_t width = sum_of(widths);
+    return width - std::min(width, kTerminalWidth);
+  };
+  const std::size_t least =
+      std::min(widths.back(),
+               columns.back().wraps_at_comma ? kNarrowestWrappedColumn : kNarrowestLastColumn);
+  widths.back() = std::max(least, widths.back() - std::min(widths.back(), too_wide()));
+  while (too_wide() > 0) {
+    std::size_t* widest = nullptr;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const bool may_shrink = columns[i].narrowest > 0 && widths[i] > columns[i].narrowest;
+      if (may_shrink && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+    }
+    if (widest == nullptr) return;
+    --*widest;
+  }
+}
+
 }  // namespace
 
 std::string table_text(const Table& table) {
@@ -46,22 +96,34 @@ std::string table_text(const Table& table) {
       widths[i] = std::max(widths[i], display_width(row[i]));
     }
   }
-  std::size_t last_begin = 0;
-  for (std::size_t i = 0; i + 1 < widths.size(); ++i) last_begin += widths[i] + kGap;
-  const std::size_t room = kTerminalWidth - std::min(last_begin, kTerminalWidth);
-  widths.back() = std::min(widths.back(), std::max(room, kNarrowestLastColumn));
+  fit_into_terminal(table.columns, widths);
 
   std::string text;
-  for (const std::vector<std::string>& row : rows) {
+  const auto add_line = [&](const std::vector<std::string>& cells) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
       if (i > 0) line.append(kGap, ' ');
-      const std::string cell = i + 1 < row.size() ? row[i] : elide_middle(row[i], widths[i]);
       const bool is_left = table.columns[i].align == Align::kLeft;
-      line += is_left ? left_aligned(cell, widths[i]) : right_aligned(cell, widths[i]);
+      line += is_left ? left_aligned(cells[i], widths[i]) : right_aligned(cells[i], widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text.append(line).append("\n");
+  };
+  for (const std::vector<std::string>& row : rows) {
+    std::vector<std::string> cells;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool may_be_elided = i + 1 == row.size() || table.columns[i].narrowest > 0;
+      cells.push_back(may_be_elided ? elide_middle(row[i], widths[i]) : row[i]);
+    }
+    if (!table.columns.back().wraps_at_comma) {
+      add_line(cells);
+      continue;
+    }
+    for (std::string& last : wrapped_at_commas(row.back(), widths.back())) {
+      cells.back() = std::move(last);
+      add_line(cells);
+      std::fill(cells.begin(), cells.end(), std::string());
+    }
   }
   return text;
 }

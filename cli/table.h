@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string header = {};  // may have two lines, "extra\nFLOPs"; all empty: no header
   Align align = Align::kLeft;
+  std::size_t narrowest = 0;    // elided in the middle, down to this, in a table too wide; 0: never
+  bool wraps_at_comma = false;  // of the last column: goes on in the next line instead
 };
 
 struct Table {
@@ -25,7 +28,8 @@ struct Table {
 };
 
 // One line for each row, no spaces at the ends of lines. A last column that would pass 80 columns
-// is elided in the middle.
+// is elided in the middle, or wrapped; where that is not enough, the columns that may be elided
+// are, the widest first.
 std::string table_text(const Table& table);
 
 }  // namespace cairn

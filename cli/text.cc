@@ -35,9 +35,11 @@ std::string elide_middle(std::string_view text, std::size_t width) {
   if (display_width(text) <= width) return std::string(text);
   if (width <= kDots.size()) return std::string(first_columns(text, width));
   const std::size_t rest = width - kDots.size();
-  return std::string(first_columns(text, rest / 2))
-      .append(kDots)
-      .append(last_columns(text, rest - rest / 2));
+  std::string_view first = first_columns(text, rest / 2);
+  std::string_view last = last_columns(text, rest - rest / 2);
+  first = first.substr(0, first.find_last_not_of(". ") + 1);  // no dots or spaces beside the dots
+  last.remove_prefix(std::min(last.find_first_not_of(". "), last.size()));
+  return std::string(first).append(kDots).append(last);
 }
 
 std::string labelled_text(std::string_view label, std::string_view text) {

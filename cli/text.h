@@ -13,7 +13,7 @@ inline constexpr std::size_t kTerminalWidth = 80;
 // Columns a UTF-8 text takes, one for each code point.
 std::size_t display_width(std::string_view text);
 
-// At most `width` columns: "layers.31...down" keeps both ends.
+// At most `width` columns: "layers.31...down" keeps both ends, with three dots between them.
 std::string elide_middle(std::string_view text, std::size_t width);
 
 // `text` behind `label`, broken at spaces within kTerminalWidth; later lines are indented to
