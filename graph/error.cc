@@ -37,6 +37,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return above[b.size()];
 }
 
+// "flash" begins "flash_attention_2", at the end of a word.
+bool is_beginning(std::string_view candidate, std::string_view name) {
+  if (candidate.empty() || candidate.size() >= name.size()) return false;
+  if (std::isalnum(static_cast<unsigned char>(name[candidate.size()])) != 0) return false;
+  return std::equal(candidate.begin(), candidate.end(), name.begin(),
+                    [](char a, char b) { return lower(a) == lower(b); });
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
@@ -46,9 +54,11 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   std::size_t compared_characters = 0;
   if (name.size() > kLongestComparedName) return {};
   std::string nearest;
+  std::string beginning;
   std::size_t nearest_distance = kLongestComparedName;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestComparedName) continue;
+    if (is_beginning(candidate, name) && candidate.size() > beginning.size()) beginning = candidate;
     const std::size_t limit = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
     const std::size_t length_difference =
         std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
@@ -61,7 +71,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
       nearest_distance = distance;
     }
   }
-  return nearest;
+  return nearest.empty() ? beginning : nearest;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

@@ -19,7 +19,8 @@ class InputError : public std::runtime_error {
 };
 
 // The candidate closest to `name` by edit distance, or "" when none is close enough to be a
-// likely slip (distance at most a third of the longer name, at least 1; case is ignored).
+// likely slip (distance at most a third of the longer name, at least 1; case is ignored): then the
+// longest that `name` begins with, up to the end of a word, or "".
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 // "; did you mean 'x'?" for the nearest candidate, or "" when there is none.

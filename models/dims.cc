@@ -124,9 +124,17 @@ void check_override_names(const Family& family, const std::vector<DimOverride>& 
   const std::vector<std::string> names = given_dims(family);
   for (const DimOverride& given : overrides) {
     if (std::find(names.begin(), names.end(), given.name) != names.end()) continue;
+    const auto named_so =
+        std::find_if(family.dims.begin(), family.dims.end(), [&](const FamilyDim& dim) {
+          return std::find(dim.config_keys.begin(), dim.config_keys.end(), given.name) !=
+                 dim.config_keys.end();
+        });
+    const std::string offer =
+        named_so == family.dims.end()
+            ? did_you_mean(given.name, names)
+            : fmt::format("; did you mean '{}' (config key {})?", named_so->name, given.name);
     throw InputError(fmt::format("{}: family '{}' has no dim '{}'; it has {}{}", given.option,
-                                 family.name, given.name, join_names(names),
-                                 did_you_mean(given.name, names)));
+                                 family.name, given.name, join_names(names), offer));
   }
 }
 

@@ -380,8 +380,8 @@ std::string attention_choice(const Family& family, const Recipe& recipe) {
   if (choices.empty()) {
     throw InputError(fmt::format("family '{}' has no choice of attention", family.name));
   }
-  throw InputError(fmt::format("unknown attention '{}' for family '{}': expected one of {}{}",
-                               recipe.attention, family.name, join_names(choices),
+  throw InputError(fmt::format("family '{}' has no attention '{}': expected one of {}{}",
+                               family.name, recipe.attention, join_names(choices),
                                did_you_mean(recipe.attention, choices)));
 }
 

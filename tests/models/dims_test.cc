@@ -97,7 +97,7 @@ TEST_CASE("a model file names the dims themselves") {
   CHECK(resolved("{hidden: 64, heads: 4}", {}, true).starts_with("hidden 64, heads 4"));
   CHECK(resolved("{hidden_size: 64}", {}, true) ==
         "config:1:2: family 'f' has no dim 'hidden_size'; it has hidden, heads, head_dim, window, "
-        "tied, p, act");
+        "tied, p, act; did you mean 'hidden'?");
   CHECK(resolved("{hidden: 64, head: 4}", {}, true) ==
         "config:1:14: family 'f' has no dim 'head'; it has hidden, heads, head_dim, window, tied, "
         "p, act; did you mean 'heads'?");
@@ -160,6 +160,9 @@ TEST_CASE("what the user sets has to make sense") {
   CHECK(resolved("{hidden_size: 64}", {{"hiden", "4"}}) ==
         "--set hiden: family 'f' has no dim 'hiden'; it has hidden, heads, head_dim, window, tied, "
         "p, act; did you mean 'hidden'?");
+  CHECK(resolved("{hidden_size: 64}", {{"hidden_size", "4"}}) ==
+        "--set hidden_size: family 'f' has no dim 'hidden_size'; it has hidden, heads, head_dim, "
+        "window, tied, p, act; did you mean 'hidden' (config key hidden_size)?");
 }
 
 TEST_CASE("an override of a huge config is found without walking it for every dim") {

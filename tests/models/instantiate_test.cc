@@ -174,8 +174,12 @@ TEST_CASE("a layer sees the attributes of the op that it spells out") {
   CHECK(ops_text(graph_of(ops, layers, {.attention = "flash"})) ==
         "attn:attention loss:cross_entropy");
   CHECK(refusal(ops, layers, {.attention = "flsh"}) ==
-        "unknown attention 'flsh' for family 'f': expected one of flash, plain; did you mean "
-        "'flash'?");
+        "family 'f' has no attention 'flsh': expected one of flash, plain; did you mean 'flash'?");
+  CHECK(refusal(ops, layers, {.attention = "flash_attention_2"}) ==
+        "family 'f' has no attention 'flash_attention_2': expected one of flash, plain; did you "
+        "mean 'flash'?");
+  CHECK(refusal(ops, layers, {.attention = "sdpa"}) ==
+        "family 'f' has no attention 'sdpa': expected one of flash, plain");
 }
 
 TEST_CASE("a layer's inputs are as many as the op's") {
@@ -248,8 +252,8 @@ TEST_CASE("numbers that make no sense are refused before anything is built") {
         "unknown optimizer 'adamx': expected one of adamw, adam, sgd, sgd-momentum, lion; did you "
         "mean 'adamw'?");
   CHECK(load({.model = "llama-3.1-8b", .attention = "eagre"}) ==
-        "unknown attention 'eagre' for family 'llama': expected one of eager, flash, sdpa; did "
-        "you mean 'eager'?");
+        "family 'llama' has no attention 'eagre': expected one of eager, flash, sdpa; did you "
+        "mean 'eager'?");
 }
 
 namespace {
