@@ -61,16 +61,6 @@ std::string duration_text(std::int64_t ns) {
   return in_units(static_cast<double>(ns), 1000, std::array{"ns", "us", "ms", "s"});
 }
 
-std::string grouped_text(std::int64_t number) {
-  std::string text = std::to_string(number);
-  const std::size_t first_digit = number < 0 ? 1 : 0;
-  for (std::size_t end = text.size(); end > first_digit + 3;) {
-    end -= 3;
-    text.insert(end, 1, ',');
-  }
-  return text;
-}
-
 std::string rounded_text(std::int64_t number) {
   const auto value = static_cast<double>(number);
   if (value >= 999.5e9) return three_digits(value / 1e12) + " trillion";

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "graph/grouped_text.h"  // "8,030,261,248"
+
 // Numbers as reports print them. JSON never goes through here: it has the exact values.
 
 namespace cairn {
@@ -18,9 +20,6 @@ std::string increase_text(double fraction);
 
 // "1.24 s", "812 ms", "35.2 us", "7 ns".
 std::string duration_text(std::int64_t ns);
-
-// "8,030,261,248".
-std::string grouped_text(std::int64_t number);
 
 // "8.03 billion", "124 million", "1,500".
 std::string rounded_text(std::int64_t number);

@@ -7,6 +7,7 @@
 
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/grouped_text.h"
 #include "graph/ops/expert_rows.h"
 
 namespace cairn {
@@ -23,18 +24,23 @@ std::string rows_note(const ExpertLoad& load) {
   ExpertLoad balanced = load;
   balanced.imbalance = 1.0;
   balanced.capacity = 0.0;
+  const std::int64_t rows = expert_rows(load);
+  const std::int64_t balanced_rows = expert_rows(balanced);
   if (load.capacity > 0.0) {
     std::string note = fmt::format(
-        "expert_capacity {}: each expert computes {} rows, padded, {} in all instead of {}; what "
-        "goes beyond is dropped",
-        load.capacity, expert_rows(load) / load.experts, expert_rows(load), expert_rows(balanced));
-    if (load.imbalance > 1.0) note += "; expert_imbalance adds nothing to that";
+        "--expert-capacity {}: each expert computes {} rows, padded, {} in all{}; what goes beyond "
+        "is dropped",
+        load.capacity, grouped_text(rows / load.experts), grouped_text(rows),
+        rows == balanced_rows ? ", as many as without it"
+                              : fmt::format(" instead of {}", grouped_text(balanced_rows)));
+    if (load.imbalance > 1.0) note += "; --expert-imbalance adds nothing to that";
     return note;
   }
   return fmt::format(
-      "expert_imbalance {}: {} rows of experts instead of {}, those of the worst rank of an "
-      "expert-parallel group with as many tokens on each; all experts' weights are counted here",
-      load.imbalance, expert_rows(load), expert_rows(balanced));
+      "--expert-imbalance {}: the weights counted are still those of all experts; the rows are "
+      "those of the worst rank of an expert-parallel group with as many tokens on each, {} instead "
+      "of {}",
+      load.imbalance, grouped_text(rows), grouped_text(balanced_rows));
 }
 
 }  // namespace
