@@ -136,7 +136,9 @@ const std::vector<test::BadFile> kModels = {
      "'model', 'family' and 'dims'), and its folder with --models"},
     {"dims_as_list.yaml",
      "dims_as_list.yaml:3:1: a model: key 'dims': expected a mapping, found a list"},
-    {"missing_dim.yaml", "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs; or give it: --set layers=..."},
+    {"missing_dim.yaml",
+     "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs; or give it: --set "
+     "layers=..."},
     {"missing_dims.yaml", "missing_dims.yaml:1:1: a model: missing key 'dims'"},
     {"missing_family.yaml", "missing_family.yaml:1:1: a model: missing key 'family'"},
     {"unknown_data_type.yaml",
