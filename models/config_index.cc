@@ -7,7 +7,6 @@
 #include <cstddef>
 
 #include "graph/error.h"
-#include "models/fields.h"
 
 namespace cairn {
 namespace {

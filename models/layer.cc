@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "graph/error.h"
 #include "models/family.h"
 #include "models/family_ops.h"
