@@ -171,6 +171,19 @@ TEST_CASE("an override of a huge config is found without walking it for every di
   CHECK(resolved(config + "}").starts_with("hidden 64"));
 }
 
+TEST_CASE("a family has at most 1,000 dims") {
+  std::string family = "family: f\ndims:\n";
+  for (int i = 0; i <= 1000; ++i) family += "  d" + std::to_string(i) + ": [k, 1]\n";
+  std::string message;
+  try {
+    parse_family(parse_document("family", family));
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  CHECK(message.substr(0, message.find('\n')) ==
+        "family:1003:3: expected at most 1000 dims, found more");
+}
+
 TEST_CASE("a config key may be a path into mappings and lists") {
   const Family family = parse_family(parse_document(
       "family",
