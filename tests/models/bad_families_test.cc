@@ -241,8 +241,9 @@ const std::vector<test::BadFile> kFamilies = {
      "composite_with_wrong_outs.yaml:7:5: op 'up': it makes 1 tensor, 'out' names 2"},
     {"composite_without_attribute.yaml",
      "composite_without_attribute.yaml:7:5: op 'up': a gated_mlp needs the attribute 'hidden'"},
-    {"default_factor_zero.yaml",
-     "default_factor_zero.yaml:3:22: dim 'scale': its default: expected a number above 0, found 0"},
+    {"default_factor_negative.yaml",
+     "default_factor_negative.yaml:3:22: dim 'scale': its default: expected a number from 0, found "
+     "-1"},
     {"dim_named_expert_capacity.yaml",
      "dim_named_expert_capacity.yaml:2:23: dim 'expert_capacity': the name is taken: every family "
      "has it"},
@@ -297,6 +298,10 @@ const std::vector<test::BadFile> kFamilies = {
     {"window_without_causal.yaml",
      "m: op 'up': a window is of a causal kernel without a bias\n  at "
      "window_without_causal.yaml:7:5"},
+    {"derived_of_a_later_dim.yaml",
+     "derived_of_a_later_dim.yaml:2:18: dim 'width': its default: unknown name 'w'"},
+    {"derived_with_keys.yaml",
+     "derived_with_keys.yaml:3:18: dim 'width': expected a text, found a list"},
 };
 
 }  // namespace

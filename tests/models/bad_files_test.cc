@@ -67,12 +67,13 @@ const std::vector<test::BadFile> kSections = {
      "family:2:8: dim 'width': an included section has it among its per_layer dims"},
     {"includes_others.yaml",
      "includes_others.yaml:2:1: sections: unknown key 'include'; expected one of: sections, dims, "
-     "flags, rates, factors, texts, per_layer, require, notes, inputs, implementations, "
+     "flags, rates, factors, texts, derived, per_layer, require, notes, inputs, implementations, "
      "token_limit"},
     {"missing_name.yaml", "missing_name.yaml:1:1: sections: missing key 'sections'"},
     {"with_ops.yaml",
      "with_ops.yaml:2:1: sections: unknown key 'ops'; expected one of: sections, dims, flags, "
-     "rates, factors, texts, per_layer, require, notes, inputs, implementations, token_limit"},
+     "rates, factors, texts, derived, per_layer, require, notes, inputs, implementations, "
+     "token_limit"},
 };
 
 const std::vector<test::BadFile> kUncounted = {
@@ -173,8 +174,9 @@ const std::vector<test::BadFile> kConfigs = {
      "depth_as_text.json:4:17: key 'depths[1]': expected an integer, found the text '4'"},
     {"depths_as_number.json",
      "depths_as_number.json:4:13: key 'depths': expected a list, found '3'"},
-    {"id2label_as_list.json",
-     "id2label_as_list.json:4:15: key 'id2label': expected a mapping, found a list"},
+    {"id2label_as_text.json",
+     "id2label_as_text.json:4:15: key 'id2label': expected a mapping or a list, found the text "
+     "'cat'"},
     {"layer_type_as_list.json",
      "layer_type_as_list.json:8:37: key 'layer_types': expected a text, found a list"},
     {"layer_types_as_text.json",
@@ -201,7 +203,9 @@ const std::vector<test::BadFile> kModels = {
      "'model', 'family' and 'dims'), and its folder with --models"},
     {"dims_as_list.yaml",
      "dims_as_list.yaml:3:1: a model: key 'dims': expected a mapping, found a list"},
-    {"missing_dim.yaml", "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs; or give it: --set layers=..."},
+    {"missing_dim.yaml",
+     "missing_dim.yaml:3:7: missing key 'layers', which family 'llama' needs; or give it: --set "
+     "layers=..."},
     {"missing_dims.yaml", "missing_dims.yaml:1:1: a model: missing key 'dims'"},
     {"missing_family.yaml", "missing_family.yaml:1:1: a model: missing key 'family'"},
     {"unknown_data_type.yaml",

@@ -106,9 +106,12 @@ TEST_CASE("a model file names the dims themselves") {
 }
 
 TEST_CASE("a missing key is asked for by its name, and a slip is pointed out") {
-  CHECK(resolved("{n_head: 4}") == "config:1:1: missing key 'hidden_size', which family 'f' needs; or give it: --set hidden=...");
+  CHECK(resolved("{n_head: 4}") ==
+        "config:1:1: missing key 'hidden_size', which family 'f' needs; or give it: --set "
+        "hidden=...");
   CHECK(resolved("{hiddensize: 4}") ==
-        "config:1:1: missing key 'hidden_size', which family 'f' needs, found 'hiddensize'; or give it: --set hidden=...");
+        "config:1:1: missing key 'hidden_size', which family 'f' needs, found 'hiddensize'; or "
+        "give it: --set hidden=...");
   CHECK(resolved("{hidden_size: null}") ==
         "config:1:2: key 'hidden_size': expected a value, found nothing");
 }
@@ -214,7 +217,8 @@ TEST_CASE("a config key may be a path into mappings and lists") {
   CHECK(resolve("{depths: [3, 4], rope: 5}") ==
         "config:1:24: key 'rope': expected a mapping, found '5'");
   CHECK(resolve("{depths: [3]}") ==
-        "config:1:1: missing key 'depths[1]', which family 'f' needs, found 'depths'; or give it: --set depth=...");
+        "config:1:1: missing key 'depths[1]', which family 'f' needs, found 'depths'; or give it: "
+        "--set depth=...");
 }
 
 }  // namespace cairn
