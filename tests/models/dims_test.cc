@@ -208,7 +208,7 @@ TEST_CASE("a config key may be a path into mappings and lists") {
   CHECK(resolve("{depths: [3, 4], rope: {y: 1}}") == "4 7");
   CHECK(resolve("{depths: [3, 4], labels: {a: 1, b: 2}}") == "4 2");
   CHECK(resolve("{depths: [3, 4], labels: 2}") ==
-        "config:1:26: key 'labels': expected a list, found '2'");
+        "config:1:26: key 'labels': expected a mapping or a list, found '2'");
   CHECK(resolve("{depths: {a: 1}}") ==
         "config:1:10: key 'depths': expected a list, found a mapping");
   CHECK(resolve("{depths: [3, -4]}") ==
