@@ -81,7 +81,7 @@ std::string_view extent_text(Extent extent) {
 }
 
 std::string dim_origin_text(const ResolvedDim& dim) {
-  const std::string text = printable(dim.origin_text, std::string_view::npos);
+  std::string text = printable(dim.origin_text, std::string_view::npos);
   switch (dim.origin) {
     case DimOrigin::kFile:
       return "key " + text;

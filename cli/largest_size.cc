@@ -1,7 +1,6 @@
 #include "cli/largest_size.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace cairn {

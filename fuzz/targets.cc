@@ -1,7 +1,10 @@
 #include "fuzz/targets.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "graph/error.h"
 #include "graph/plan.h"
@@ -62,6 +65,57 @@ void follow(const Graph& graph) {
   }
 }
 
+bool loads(const FoundModel& found, const ModelRequest& request) {
+  try {
+    const LoadedModel model = load_found_model(request, found);
+    CAIRN_CHECK(!model.graph.ops.empty(), model.name);
+    parameter_count(model.graph);
+    follow(model.graph);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+// With repeats that the command line shortens; image models have neither these nor tokens.
+void load_config(const FoundModel& found, bool text_part_only) {
+  const ModelRequest images{.text_part_only = text_part_only};
+  ModelRequest words = images;
+  words.tokens = 8;
+  words.set = {{"layers", "2"}};
+  ModelRequest experts = words;
+  experts.expert_imbalance = 1.5;
+  experts.expert_capacity = 1.25;
+  if (!loads(found, words)) loads(found, images);
+  loads(found, experts);
+}
+
+// A family and the files that it mentions, between lines of three dashes.
+struct FamilyFiles {
+  std::string family = {};
+  std::vector<Document> sections = {};
+  std::map<std::string, Layer> layers = {};
+};
+
+FamilyFiles read_family_files(std::string_view bytes) {
+  constexpr std::string_view kBetween = "\n---\n";
+  FamilyFiles files;
+  while (!bytes.empty()) {
+    const std::size_t end = std::min(bytes.find(kBetween), bytes.size());
+    const std::string text(bytes.substr(0, end));
+    bytes.remove_prefix(std::min(end + kBetween.size(), bytes.size()));
+    if (text.find("layer:") < text.find("family:")) {
+      Layer layer = parse_layer(parse_document("fuzz", text));
+      files.layers.emplace(layer.name, std::move(layer));
+    } else if (text.find("sections:") < text.find("family:")) {
+      files.sections.push_back(parse_document("fuzz", text));
+    } else {
+      files.family = text;
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 void document(std::string_view bytes) {
@@ -104,25 +158,22 @@ void plain_graph(std::string_view bytes) {
 }
 
 void hf_config(std::string_view bytes) {
-  try {
-    const FoundModel found = classify_model(parse_document("fuzz", std::string(bytes)), "fuzz");
-    if (found.kind == ModelFileKind::kPlainGraph) return;
-    const LoadedModel model = load_found_model({.tokens = 8, .set = {{"layers", "2"}}}, found);
-    CAIRN_CHECK(!model.graph.ops.empty(), model.name);
-    parameter_count(model.graph);
-    follow(model.graph);
-  } catch (const InputError&) {
+  for (const bool text_part_only : {false, true}) {
+    try {
+      const FoundModel found = classify_model(parse_document("fuzz", std::string(bytes)), "fuzz");
+      if (found.kind == ModelFileKind::kPlainGraph) return;
+      load_config(found, text_part_only);
+    } catch (const InputError&) {
+    }
   }
 }
 
 void family(std::string_view bytes) {
   try {
-    parse_layer(parse_document("fuzz", std::string(bytes)));
-  } catch (const InputError&) {
-  }
-  try {
-    const Family parsed = parse_family(parse_document("fuzz", std::string(bytes)));
-    check_layers(parsed, {});
+    FamilyFiles files = read_family_files(bytes);
+    const Family parsed =
+        parse_family(parse_document("fuzz", files.family), std::move(files.sections));
+    check_layers(parsed, files.layers);
     const Document nothing = parse_document("fuzz", "{}");
     const std::vector<DimSource> sources = {{.document = &nothing, .mapping = &nothing.root}};
     Scope dims;
@@ -130,10 +181,12 @@ void family(std::string_view bytes) {
       dims.values[dim.name] = std::move(dim.value);
     }
     dims.values["batch"] = integer_value(2);
-    dims.values["tokens"] = integer_value(8);
+    if (parsed.samples == Samples::kTokens) dims.values["tokens"] = integer_value(8);
+    dims.values["expert_imbalance"] = number_value(1.5);
+    dims.values["expert_capacity"] = number_value(0.0);
     family_notes(parsed, dims);
     follow(instantiate({.family = parsed,
-                        .layers = {},
+                        .layers = files.layers,
                         .dims = dims,
                         .per_layer = resolve_per_layer(parsed, sources),
                         .model_name = "fuzz"}));

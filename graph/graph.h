@@ -65,34 +65,39 @@ enum class RecomputePolicy {
 // batch_norm: a recompute uses the batch's statistics and leaves the running ones alone.
 enum class SideEffect { kNone, kOnce };
 
-// The kinds of op, named as in model files. `custom` states everything itself.
-struct OpKindInfo;
+struct OpKindInfo;  // graph/ops/op_kind.h
 
+// What an op states beside its inputs; its kind says which of these it takes (OpKindInfo). Sizes
+// count elements unless it says otherwise.
 struct OpAttributes {
-  std::int64_t width = 0;     // linear, embedding: elements of the last dim of the output
-  std::int64_t rows = 0;      // embedding: entries of the table
-  std::int64_t heads = 0;     // attention, rope: query heads (rope: heads of its input)
-  std::int64_t kv_heads = 0;  // attention, repeat_kv: key and value heads
-  std::int64_t parts = 0;     // split: equal parts
-  std::int64_t part = 0;      // slice: which part, from 0
-  bool bias = false;          // linear, layer_norm
-  bool causal = false;        // attention
-  double probability = 0.0;   // dropout, attention: of dropping an element
-  std::optional<DataType> data_type = {};  // cast, softmax: type of the output
-  std::vector<std::int64_t> widths = {};   // split: of its parts, where they are not equal
-  std::int64_t kernel = 0;                 // conv2d, pools: side of the square, in pixels
-  std::int64_t stride = 0;                 // 0: the kind's default
-  std::int64_t padding = 0;                // pixels added on each side
-  std::int64_t groups = 0;                 // conv2d: of channels; 0: one
-  std::int64_t axis = 0;                   // which dim, from 0 or from the end below 0
-  std::int64_t window = 0;                 // attention: of keys a query sees; 0: all
-  bool softcap = false;                    // attention: scores go through a scaled tanh
+  std::int64_t width = 0;  // of the output: its last dim; conv: its channels
+  std::int64_t rows = 0;   // embedding: of the table; crop, adaptive_avg_pool2d: side, in pixels
+  std::int64_t parts = 0;  // split, slice: how many equal parts
+  std::int64_t part = 0;   // slice: which part, from 0
+  std::vector<std::int64_t> widths = {};  // split, slice: of the parts, where they are not equal
+  std::int64_t axis = -1;                 // cat: which dim, from 0, or below 0 from the end
+
+  std::int64_t heads = 0;     // of queries
+  std::int64_t kv_heads = 0;  // of keys and values; 0: as many as of queries
+  bool bias = false;          // linear and the like have one; of attention it is learned
+  bool causal = false;        // attention: token i sees tokens 0 to i
+  std::int64_t window = 0;    // attention: keys that a query sees; 0: all
+  bool softcap = false;       // attention: a scaled tanh of the scores, which only eager keeps
+  bool sinks = false;         // attention: a learned score a head, without a value
+
+  double probability = 0.0;                // dropout, attention: of dropping an element
+  std::optional<DataType> data_type = {};  // cast, softmax: of the output; linear: of the product
   bool in_place = false;                   // relu, add: over the first input's storage
-  std::int64_t experts = 0;                // how many there are
-  std::int64_t experts_per_token = 0;      // how many each token takes
-  bool sinks = false;                      // attention: a learned score a head, without a value
-  double imbalance = 1.0;  // rows of the worst rank over the mean of an expert-parallel group
-  double capacity = 0.0;   // most rows of an expert over the mean; 0: dropless
+
+  std::int64_t kernel = 0;   // conv, pools: side of the square, in pixels
+  std::int64_t stride = 0;   // conv, pools: in pixels; 0: conv 1, pools the kernel
+  std::int64_t padding = 0;  // conv, pools: pixels added on each side
+  std::int64_t groups = 0;   // conv2d: of channels; 0: one. group_mask: of experts
+
+  std::int64_t largest_count = 0;  // topk: how many of the largest
+  std::int64_t experts = 0;        // dispatch, expert_linear: how many there are
+  double imbalance = 1.0;  // dispatch: rows of the worst rank over the mean, expert-parallel
+  double capacity = 0.0;   // dispatch: most rows of an expert over the mean; 0: dropless
 };
 
 struct Op {

@@ -7,7 +7,6 @@
 #include <cstddef>
 
 #include "graph/error.h"
-#include "models/fields.h"
 
 namespace cairn {
 namespace {
@@ -74,8 +73,10 @@ FoundValue ConfigIndex::find(const std::string& dim_name,
       const Node* const node =
           follow(*sources_[i].document, found->second, path, std::min(first_end, path.size()));
       if (node == nullptr) continue;
-      if (counts_entries && node->kind != NodeKind::kMapping) {
-        expect(*sources_[i].document, *node, NodeKind::kSequence, path);
+      if (counts_entries && node->kind == NodeKind::kScalar) {
+        fail_at(
+            *sources_[i].document, node->position,
+            fmt::format("key '{}': expected a mapping or a list, found {}", path, describe(*node)));
       }
       return {&sources_[i], node, key, counts_entries};
     }
@@ -98,7 +99,7 @@ bool ConfigIndex::is_null(const std::string& dim_name,
 
 void ConfigIndex::fail_missing(const std::string& dim_name,
                                const std::vector<std::string>& config_keys,
-                               const std::string& family_name) const {
+                               const std::string& family_name, const std::string& advice) const {
   const DimSource& first = sources_.front();
   const std::string& key = first.by_dim_name ? dim_name : config_keys.front();
   std::vector<std::string> present;
@@ -111,8 +112,8 @@ void ConfigIndex::fail_missing(const std::string& dim_name,
   }
   const std::string found = nearest_name(key, present);
   fail_at(*first.document, first.mapping->position,
-          fmt::format("missing key '{}', which family '{}' needs{}; or give it: --set {}=...", key,
-                      family_name, found.empty() ? "" : ", found " + in_quotes(found), dim_name));
+          fmt::format("missing key '{}', which family '{}' needs{}{}", key, family_name,
+                      found.empty() ? "" : ", found " + in_quotes(found), advice));
 }
 
 }  // namespace cairn

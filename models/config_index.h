@@ -38,10 +38,10 @@ class ConfigIndex {
   // Whether one of a dim's keys is there, at the top of some source, with no value.
   bool is_null(const std::string& dim_name, const std::vector<std::string>& config_keys) const;
 
-  // Throws the InputError for a dim that nothing gives.
+  // Throws the InputError for a dim that nothing gives; `advice` ends it.
   [[noreturn]] void fail_missing(const std::string& dim_name,
                                  const std::vector<std::string>& config_keys,
-                                 const std::string& family_name) const;
+                                 const std::string& family_name, const std::string& advice) const;
 
  private:
   const std::vector<DimSource>& sources_;

@@ -235,7 +235,8 @@ class Resolution {
       return set(DimOrigin::kDefault, dim.default_value->expression.text,
                  computed(dim, *dim.default_value));
     }
-    index_.fail_missing(dim.name, dim.config_keys, family_.name);
+    index_.fail_missing(dim.name, dim.config_keys, family_.name,
+                        fmt::format("; or give it: --set {}=...", dim.name));
   }
 
   // A default that cannot be computed is a fault of the values it is computed from, where the user

@@ -17,7 +17,8 @@ std::vector<Document> included_sections(const Document& document, const Folders&
   for (const std::string& name : family_includes(document)) {
     const LibraryFile* const file = find_library_file(files, name);
     if (file == nullptr) {
-      fail_at(document, document.root.position,
+      Fields fields(document, document.root, "a family");
+      fail_at(document, fields.require("include").position,
               fmt::format("key 'include': there are no sections {}{}", in_quotes(name),
                           did_you_mean(name, stems(files))));
     }

@@ -8,6 +8,7 @@
 
 #include "graph/data_type.h"
 #include "graph/error.h"
+#include "models/fields.h"
 
 namespace cairn {
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/family.h"
-#include "models/fields.h"
 
 // The parts that family and layer files share: expressions in place, and lists of ops.
 

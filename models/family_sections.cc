@@ -26,16 +26,18 @@ constexpr std::array<DimSection, 6> kDimSections = {{{"dims", DimType::kSize},
                                                      {"texts", DimType::kText},
                                                      {"derived", DimType::kDerived}}};
 
-// A key of config.json, or a path to a value: "rope_parameters.partial_rotary_factor", "depths[0]".
+// A key of config.json, or a path to a value: "rope_parameters.partial_rotary_factor", "depths[0]",
+// "id2label[]".
 std::string parse_config_key(const Document& document, const Node& node, const std::string& what) {
   const std::string key = to_text(document, node, what);
-  if (key.size() > 2 && key.ends_with("[]")) return key;
-  for (std::size_t open = key.find('['); open != std::string::npos; open = key.find('[', open)) {
-    const std::size_t close = key.find_first_not_of("0123456789", open + 1);
+  std::string_view path = key;
+  if (path.size() > 2 && path.ends_with("[]")) path.remove_suffix(2);
+  for (std::size_t open = path.find('['); open != std::string::npos; open = path.find('[', open)) {
+    const std::size_t close = path.find_first_not_of("0123456789", open + 1);
     const bool is_index =
-        open > 0 && close > open + 1 && close < open + 10 && close < key.size() &&
-        key[close] == ']' &&
-        (close + 1 == key.size() || key[close + 1] == '[' || key[close + 1] == '.');
+        open > 0 && close > open + 1 && close < open + 10 && close < path.size() &&
+        path[close] == ']' &&
+        (close + 1 == path.size() || path[close + 1] == '[' || path[close + 1] == '.');
     if (!is_index) {
       fail_at(document, node.position,
               fmt::format("{}: expected a path such as depths[0], found {}", what, in_quotes(key)));
@@ -54,7 +56,7 @@ struct KeysAndDefault {
 
 // "{key: sliding_window, default: 4096, if_null: 0}", for what a list cannot say.
 KeysAndDefault parse_key_mapping(const Document& document, const Node& node,
-                                 const std::string& what) {
+                                 const std::string& what, DimType type) {
   KeysAndDefault parsed;
   Fields fields(document, node, what);
   const Node& key = fields.require("key");
@@ -64,6 +66,7 @@ KeysAndDefault parse_key_mapping(const Document& document, const Node& node,
     for (const Node& item : to_list(document, key, fields.what_of("key"))) {
       parsed.config_keys.push_back(parse_config_key(document, item, what));
     }
+    if (parsed.config_keys.empty()) fields.fail_at_key("key", "expected a key, found none");
   }
   if (const Node* value = fields.find("default")) {
     parsed.default_value = parse_placed_expression(document, *value, fields.what_of("default"));
@@ -73,6 +76,10 @@ KeysAndDefault parse_key_mapping(const Document& document, const Node& node,
   }
   if (const Node* value = fields.find("least")) {
     parsed.least = to_integer(document, *value, fields.what_of("least"));
+    if (type != DimType::kSize) fields.fail_at_key("least", "only a size has one");
+    if (parsed.least < 0) {
+      fields.fail_at_key("least", fmt::format("expected zero or more, found {}", parsed.least));
+    }
   }
   fields.refuse_unknown();
   return parsed;
@@ -80,8 +87,9 @@ KeysAndDefault parse_key_mapping(const Document& document, const Node& node,
 
 // "hidden_size" (a key that must be there), or "[key, other_key, default expression]".
 KeysAndDefault parse_keys(const Document& document, const Node& node, const std::string& what) {
-  if (node.kind != NodeKind::kSequence)
+  if (node.kind != NodeKind::kSequence) {
     return {.config_keys = {parse_config_key(document, node, what)}};
+  }
   KeysAndDefault parsed;
   const std::vector<Node>& items = node.items;
   if (items.size() < 2) {
@@ -100,11 +108,15 @@ KeysAndDefault parse_keys(const Document& document, const Node& node, const std:
   return parsed;
 }
 
+// What every family knows without a dim of its own.
+constexpr std::array<std::string_view, 5> kTakenNames = {"batch", "tokens", "block",
+                                                         "expert_imbalance", "expert_capacity"};
+
 // Names of dims that one file gives: a later file's dim replaces an earlier one's, in its place.
 class DimNames {
  public:
   void add(const Document& document, const Entry& entry) {
-    if (entry.key == "batch" || entry.key == "tokens" || entry.key == "block") {
+    if (std::find(kTakenNames.begin(), kTakenNames.end(), entry.key) != kTakenNames.end()) {
       fail_at(document, entry.key_position,
               fmt::format("dim '{}': the name is taken: every family has it", entry.key));
     }
@@ -118,11 +130,25 @@ class DimNames {
   Names names_ = {};
 };
 
+template <typename Items>
+auto find_named(Items& items, const std::string& name) {
+  return std::find_if(items.begin(), items.end(),
+                      [&](const auto& item) { return item.name == name; });
+}
+
+// A dim of one kind does not replace one of the other.
+template <typename Items>
+void refuse_named(const Document& document, const Entry& entry, const Items& others,
+                  std::string_view what) {
+  if (find_named(others, entry.key) == others.end()) return;
+  fail_at(document, entry.key_position,
+          fmt::format("dim '{}': an included section has it among its {}", entry.key, what));
+}
+
 // Appends, or replaces the one of the same name.
 template <typename Item>
 void put(const Document& document, const Entry& entry, Item item, std::vector<Item>& items) {
-  const auto same = std::find_if(items.begin(), items.end(),
-                                 [&](const Item& other) { return other.name == item.name; });
+  const auto same = find_named(items, item.name);
   if (same != items.end()) {
     *same = std::move(item);
     return;
@@ -146,7 +172,7 @@ KeysAndDefault parse_value(const Document& document, const Node& node, DimType t
   if (type == DimType::kDerived) {
     return {.default_value = parse_placed_expression(document, node, what)};
   }
-  if (node.kind == NodeKind::kMapping) return parse_key_mapping(document, node, what);
+  if (node.kind == NodeKind::kMapping) return parse_key_mapping(document, node, what, type);
   return parse_keys(document, node, what);
 }
 
@@ -156,10 +182,10 @@ void parse_dims(const Document& document, Fields& fields, DimNames& names, Famil
   for (const Entry& root_entry : document.root.entries) {
     const DimSection* const section = section_named(root_entry.key);
     if (section == nullptr || root_entry.value.kind == NodeKind::kNull) continue;
-    const Node* const node = &root_entry.value;
-    const Fields dims(document, *node, std::string(section->key));
-    for (const Entry& entry : node->entries) {
+    const Fields dims(document, root_entry.value, std::string(section->key));
+    for (const Entry& entry : root_entry.value.entries) {
       names.add(document, entry);
+      refuse_named(document, entry, family.per_layer, "per_layer dims");
       const std::string what = fmt::format("dim '{}'", entry.key);
       KeysAndDefault keys = parse_value(document, entry.value, section->type, what);
       put<FamilyDim>(document, entry,
@@ -188,9 +214,10 @@ PerLayerDim parse_per_layer_dim(const Document& document, const Entry& entry) {
   Fields fields(document, entry.value, what);
   if (fields.find("members") != nullptr) {
     dim.is_membership = true;
-    dim.config_keys = {fields.text("members")};
+    dim.config_keys = {
+        parse_config_key(document, fields.require("members"), fields.what_of("members"))};
   } else {
-    dim.config_keys = {fields.text("key")};
+    dim.config_keys = {parse_config_key(document, fields.require("key"), fields.what_of("key"))};
     dim.allowed = fields.optional_names("among");
     if (const Node* node = fields.find("default")) {
       dim.default_value = parse_placed_expression(document, *node, fields.what_of("default"));
@@ -206,6 +233,7 @@ void parse_per_layer(const Document& document, Fields& fields, DimNames& names, 
   const Fields dims(document, *node, "per_layer");
   for (const Entry& entry : node->entries) {
     names.add(document, entry);
+    refuse_named(document, entry, family.dims, "dims");
     put(document, entry, parse_per_layer_dim(document, entry), family.per_layer);
   }
 }

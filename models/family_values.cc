@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string_view>
+
 namespace cairn {
 namespace {
 
@@ -22,103 +25,91 @@ Result placed(const PlacedExpression& expression, const Scope& scope,
           fmt::format("'{}' is {}; {}", expression.expression.text, spell(value), expected));
 }
 
-std::int64_t positive(const PlacedExpression& expression, const Scope& scope) {
+std::int64_t size_from(const PlacedExpression& expression, const Scope& scope, std::int64_t least) {
   const std::int64_t value = integer(expression, scope);
-  if (value < 1) refuse(expression, integer_value(value), "it must be positive");
-  return value;
+  if (value >= least) return value;
+  refuse(expression, integer_value(value),
+         least == 1 ? "it must be positive" : "it must be zero or more");
 }
 
-std::int64_t zero_or_more(const PlacedExpression& expression, const Scope& scope) {
-  const std::int64_t value = integer(expression, scope);
-  if (value < 0) refuse(expression, integer_value(value), "it must be zero or more");
-  return value;
-}
+// Attributes that are one expression, by what it must be. The others are `dtype` and `widths`.
+struct SizeRow {
+  AttributeKey key = AttributeKey::kWidth;
+  std::int64_t OpAttributes::*member = nullptr;
+  std::int64_t least = 1;
+};
+
+constexpr std::array<SizeRow, 12> kSizes = {
+    {{AttributeKey::kWidth, &OpAttributes::width},
+     {AttributeKey::kRows, &OpAttributes::rows},
+     {AttributeKey::kParts, &OpAttributes::parts},
+     {AttributeKey::kHeads, &OpAttributes::heads},
+     {AttributeKey::kKvHeads, &OpAttributes::kv_heads},
+     {AttributeKey::kWindow, &OpAttributes::window, 0},
+     {AttributeKey::kKernel, &OpAttributes::kernel},
+     {AttributeKey::kStride, &OpAttributes::stride},
+     {AttributeKey::kPadding, &OpAttributes::padding, 0},
+     {AttributeKey::kGroups, &OpAttributes::groups},
+     {AttributeKey::kLargestCount, &OpAttributes::largest_count},
+     {AttributeKey::kExperts, &OpAttributes::experts}}};
+
+// Any integer: the kind says which are among its parts or dims.
+struct IndexRow {
+  AttributeKey key = AttributeKey::kPart;
+  std::int64_t OpAttributes::*member = nullptr;
+};
+
+constexpr std::array<IndexRow, 2> kIndices = {
+    {{AttributeKey::kPart, &OpAttributes::part}, {AttributeKey::kAxis, &OpAttributes::axis}}};
+
+struct FlagRow {
+  AttributeKey key = AttributeKey::kBias;
+  bool OpAttributes::*member = nullptr;
+};
+
+constexpr std::array<FlagRow, 5> kFlags = {{{AttributeKey::kBias, &OpAttributes::bias},
+                                            {AttributeKey::kInPlace, &OpAttributes::in_place},
+                                            {AttributeKey::kCausal, &OpAttributes::causal},
+                                            {AttributeKey::kSoftcap, &OpAttributes::softcap},
+                                            {AttributeKey::kSinks, &OpAttributes::sinks}}};
 
 // A number within [least, most).
-double number_within(const PlacedExpression& expression, const Scope& scope, double least,
-                     double most, const std::string& expected) {
+struct NumberRow {
+  AttributeKey key = AttributeKey::kProbability;
+  double OpAttributes::*member = nullptr;
+  double least = 0.0;
+  double most = 0.0;
+  std::string_view expected = {};
+};
+
+constexpr double kMostLoad = 1e6;  // `dispatch` knows a lower bound, of its experts
+
+constexpr std::array<NumberRow, 3> kNumbers = {
+    {{AttributeKey::kProbability, &OpAttributes::probability, 0.0, 1.0, "a probability in [0, 1)"},
+     {AttributeKey::kImbalance, &OpAttributes::imbalance, 1.0, kMostLoad, "1.0 or more"},
+     {AttributeKey::kCapacity, &OpAttributes::capacity, 0.0, kMostLoad, "zero or more"}}};
+
+double number_within(const NumberRow& row, const PlacedExpression& expression, const Scope& scope) {
   const Value value = evaluated(expression, scope);
   const double number =
       value.kind == ValueKind::kInteger ? static_cast<double>(value.integer) : value.number;
-  if (value.kind != ValueKind::kText && number >= least && number < most) return number;
-  refuse(expression, value, "expected " + expected);
+  if (value.kind != ValueKind::kText && number >= row.least && number < row.most) return number;
+  refuse(expression, value, fmt::format("expected {}", row.expected));
 }
-
-constexpr double kMostImbalance = 1e6;
 
 void set_attribute(AttributeKey key, const PlacedExpression& expression, const Scope& scope,
                    OpAttributes& attributes) {
-  switch (key) {
-    case AttributeKey::kWidth:
-      attributes.width = positive(expression, scope);
-      break;
-    case AttributeKey::kRows:
-      attributes.rows = positive(expression, scope);
-      break;
-    case AttributeKey::kHeads:
-      attributes.heads = positive(expression, scope);
-      break;
-    case AttributeKey::kKvHeads:
-      attributes.kv_heads = positive(expression, scope);
-      break;
-    case AttributeKey::kParts:
-      attributes.parts = positive(expression, scope);
-      break;
-    case AttributeKey::kPart:
-      attributes.part = integer(expression, scope);
-      break;
-    case AttributeKey::kBias:
-      attributes.bias = holds(expression, scope);
-      break;
-    case AttributeKey::kCausal:
-      attributes.causal = holds(expression, scope);
-      break;
-    case AttributeKey::kProbability:
-      attributes.probability =
-          number_within(expression, scope, 0.0, 1.0, "a probability in [0, 1)");
-      break;
-    case AttributeKey::kKernel:
-      attributes.kernel = positive(expression, scope);
-      break;
-    case AttributeKey::kStride:
-      attributes.stride = positive(expression, scope);
-      break;
-    case AttributeKey::kPadding:
-      attributes.padding = zero_or_more(expression, scope);
-      break;
-    case AttributeKey::kGroups:
-      attributes.groups = positive(expression, scope);
-      break;
-    case AttributeKey::kAxis:
-      attributes.axis = integer(expression, scope);
-      break;
-    case AttributeKey::kWindow:
-      attributes.window = zero_or_more(expression, scope);
-      break;
-    case AttributeKey::kSoftcap:
-      attributes.softcap = holds(expression, scope);
-      break;
-    case AttributeKey::kInPlace:
-      attributes.in_place = holds(expression, scope);
-      break;
-    case AttributeKey::kSinks:
-      attributes.sinks = holds(expression, scope);
-      break;
-    case AttributeKey::kExperts:
-      attributes.experts = positive(expression, scope);
-      break;
-    case AttributeKey::kExpertsPerToken:
-      attributes.experts_per_token = positive(expression, scope);
-      break;
-    case AttributeKey::kImbalance:
-      attributes.imbalance = number_within(expression, scope, 1.0, kMostImbalance, "1.0 or more");
-      break;
-    case AttributeKey::kCapacity:
-      attributes.capacity = number_within(expression, scope, 0.0, kMostImbalance, "zero or more");
-      break;
-    case AttributeKey::kDataType:
-    case AttributeKey::kWidths:
-      break;  // not one expression
+  for (const SizeRow& row : kSizes) {
+    if (row.key == key) attributes.*row.member = size_from(expression, scope, row.least);
+  }
+  for (const IndexRow& row : kIndices) {
+    if (row.key == key) attributes.*row.member = integer(expression, scope);
+  }
+  for (const FlagRow& row : kFlags) {
+    if (row.key == key) attributes.*row.member = holds(expression, scope);
+  }
+  for (const NumberRow& row : kNumbers) {
+    if (row.key == key) attributes.*row.member = number_within(row, expression, scope);
   }
 }
 
@@ -147,7 +138,7 @@ OpAttributes evaluate_attributes(const FamilyOp& op, const Scope& scope, DataTyp
     set_attribute(key, expression, scope, attributes);
   }
   for (const PlacedExpression& width : op.widths) {
-    attributes.widths.push_back(positive(width, scope));
+    attributes.widths.push_back(size_from(width, scope, 1));
   }
   return attributes;
 }

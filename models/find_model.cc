@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "graph/error.h"
-#include "models/fields.h"
 #include "models/hf_cache.h"
 #include "models/library.h"
 #include "models/model_names.h"

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "graph/error.h"
 #include "models/family.h"
 #include "models/family_ops.h"
@@ -86,8 +84,12 @@ Layer parse_layer(Document document) {
                                             in_quotes(layer.name), layer.name));
   }
   layer.inputs = fields.names("inputs");
+  Names known;
+  for (const std::string& name : layer.inputs) {
+    if (known.insert(name).second) continue;
+    fields.fail_at_key("inputs", fmt::format("{} is there twice", in_quotes(name)));
+  }
   parse_layer_attributes(source, fields, layer);
-  Names known(layer.inputs.begin(), layer.inputs.end());
   for (const Node& op : fields.list("ops")) {
     if (layer.ops.size() == kMostFamilyOps) {
       fail_at(source, op.position,

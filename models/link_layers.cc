@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 
 #include "graph/error.h"
 #include "models/library.h"
@@ -15,8 +14,6 @@ namespace {
 // Finds a layer by name, or returns null.
 using FindLayer = std::function<const Layer*(const std::string& name)>;
 
-std::string article_and(const std::string& name) { return "a " + name; }
-
 void check_attributes(const FamilyOp& op, const Layer& layer) {
   std::vector<std::string> names;
   for (const LayerAttribute& attribute : layer.attributes) names.push_back(attribute.name);
@@ -25,8 +22,8 @@ void check_attributes(const FamilyOp& op, const Layer& layer) {
     std::string hint = did_you_mean(name, names);
     if (hint.empty() && !names.empty()) hint = "; it has " + join_names(names);
     fail_at(*expression.document, expression.node->position,
-            fmt::format("op '{}': {} has no attribute {}{}", op.name, article_and(layer.name),
-                        in_quotes(name), hint));
+            fmt::format("op '{}': a {} has no attribute {}{}", op.name, layer.name, in_quotes(name),
+                        hint));
   }
   for (const LayerAttribute& attribute : layer.attributes) {
     const bool is_given =
@@ -34,9 +31,9 @@ void check_attributes(const FamilyOp& op, const Layer& layer) {
         std::any_of(op.layer_attributes.begin(), op.layer_attributes.end(),
                     [&](const auto& given) { return given.first == attribute.name; });
     if (is_given) continue;
-    fail_at(*op.document, op.position,
-            fmt::format("op '{}': {} needs the attribute '{}'", op.name, article_and(layer.name),
-                        attribute.name));
+    fail_at(
+        *op.document, op.position,
+        fmt::format("op '{}': a {} needs the attribute '{}'", op.name, layer.name, attribute.name));
   }
 }
 
@@ -44,7 +41,7 @@ void check_use(const FamilyOp& op, const Layer& layer) {
   if (op.inputs.size() != layer.inputs.size()) {
     fail_at(
         *op.document, op.position,
-        fmt::format("op '{}': {} takes {} input{}, found {}", op.name, article_and(layer.name),
+        fmt::format("op '{}': a {} takes {} input{}, found {}", op.name, layer.name,
                     layer.inputs.size(), layer.inputs.size() == 1 ? "" : "s", op.inputs.size()));
   }
   const std::size_t named = op.output_names.empty() ? 1 : op.output_names.size();
@@ -95,7 +92,13 @@ class Walk {
   void visit_op(const FamilyOp& op) {
     if (op.kind != nullptr) return;
     const Layer* const layer = find_layer_(op.layer_name);
-    if (layer == nullptr || !layer->of_kind.empty()) {
+    if (layer != nullptr && !layer->of_kind.empty()) {
+      fail_at(*op.document, op.kind_position,
+              fmt::format("op '{0}': key 'op': layer '{1}' spells out a {2}: say 'op: {2}', and "
+                          "'{2}: {1}' under implementations",
+                          op.name, layer->name, layer->of_kind));
+    }
+    if (layer == nullptr) {
       std::vector<std::string> known = op_kind_names();
       known.insert(known.end(), known_.begin(), known_.end());
       fail_at(*op.document, op.kind_position,

@@ -48,7 +48,7 @@ std::vector<PerLayerValues> resolve_per_layer(const Family& family,
         check_allowed(dim, document, item, values.values.back(), what);
       }
     } else if (!dim.is_membership && !dim.default_value) {
-      index.fail_missing(dim.name, dim.config_keys, family.name);
+      index.fail_missing(dim.name, dim.config_keys, family.name, "");
     }
     resolved.push_back(std::move(values));
   }

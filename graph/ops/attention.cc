@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "graph/checked.h"
@@ -25,6 +23,16 @@ std::int64_t executed_pair_flops(const OpContext& op, const AttentionDims& dims)
   return product(op, {dims.batch, dims.heads, 2 * dims.tokens - window, window});
 }
 
+// `causal` beside a bias is for layer files: the bias hides what a token may not see.
+void check_attributes(const OpContext& op) {
+  const bool has_bias = op.inputs.size() == 4;
+  if (op.attributes.bias && !has_bias) refuse(op, "with 'bias' it takes a fourth input, the bias");
+  if (op.attributes.sinks && has_bias) refuse(op, "with sinks it takes no fourth input");
+  if (op.attributes.window > 0 && (has_bias || !op.attributes.causal)) {
+    refuse(op, "a window is of a causal kernel without a bias");
+  }
+}
+
 std::vector<TensorSketch> attention_parameters(const OpContext& op) {
   if (!op.attributes.sinks) return {};
   return {{.suffix = "sinks", .shape = {op.attributes.heads}}};
@@ -41,16 +49,11 @@ std::vector<TensorSketch> attention_parameters(const OpContext& op) {
 // and v's gradients for every query head before they are summed over a group (flash-attention
 // csrc/flash_attn/flash_api.cpp).
 OpDerivation derive_attention(const OpContext& op) {
-  if (op.inputs.size() == 4) {
-    if (op.attributes.sinks) refuse(op, "with sinks it takes no fourth input");
-    return derive_biased_attention(op);
-  }
+  check_attributes(op);
+  if (op.inputs.size() == 4) return derive_biased_attention(op);
   const Tensor& q = *op.inputs[0];
   const AttentionDims dims = attention_dims(op, q, *op.inputs[1], op.attributes.heads);
   const std::int64_t kv_heads = checked_kv_heads(op, dims);
-  if (op.attributes.window > 0 && !op.attributes.causal) {
-    refuse(op, "a window is of a causal kernel");
-  }
   if (op.attributes.causal && dims.key_tokens != dims.tokens) {
     refuse(op, "a causal kernel has as many keys as queries");
   }
@@ -59,28 +62,21 @@ OpDerivation derive_attention(const OpContext& op) {
   const std::int64_t logsumexp_rows =
       v_head_dim == dims.head_dim ? dims.tokens : round_up(op, dims.tokens, 32);
   OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = shape}},
-                      .auxiliaries = {{.suffix = "logsumexp",
-                                       .data_type = DataType::kFloat32,
-                                       .shape = {dims.batch, dims.heads, logsumexp_rows}}}};
-  result.saved = {.inputs = {0, 1, 2}, .outputs = {0}, .auxiliaries = {0}};
+                      .saved = {.inputs = {0, 1, 2}, .outputs = {0}}};
   if (op.attributes.sinks) result.saved.inputs.push_back(3);
-  if (op.attributes.probability > 0) {
-    result.auxiliaries.push_back(
-        {.suffix = "rng_state", .data_type = DataType::kInt64, .shape = {2}});
-    result.saved.auxiliaries.push_back(1);
-    result.recompute = RecomputePolicy::kReplayRandom;
-  }
+  save_auxiliary({.suffix = "logsumexp",
+                  .data_type = DataType::kFloat32,
+                  .shape = {dims.batch, dims.heads, logsumexp_rows}},
+                 result);
+  save_random_state(op, result);
   const std::int64_t rows = product(op, {dims.batch, dims.heads, round_up(op, dims.tokens, 128)});
-  result.backward_workspace_bytes =
-      checked_add(product(op, {4, rows, round_up(op, dims.head_dim, 32)}), product(op, {4, rows}),
-                  "op '{}'", op.name);
-  if (kv_heads < dims.heads) {
-    result.backward_workspace_bytes = checked_add(
-        result.backward_workspace_bytes,
-        product(op, {2, op.inputs[1]->bytes, dims.heads / kv_heads}), "op '{}'", op.name);
-  }
-  const std::int64_t forward_widths = dims.head_dim + v_head_dim;
-  const std::int64_t backward_widths = 3 * dims.head_dim + 2 * v_head_dim;
+  add_backward_workspace(op, product(op, {4, rows, round_up(op, dims.head_dim, 32)}), result);
+  add_backward_workspace(op, product(op, {4, rows}), result);
+  add_grouped_gradients(op, dims, kv_heads, result);
+  const std::int64_t forward_widths =
+      checked_add(dims.head_dim, v_head_dim, "op '{}': its widths", op.name);
+  const std::int64_t backward_widths =
+      checked_add(product(op, {2, forward_widths}), dims.head_dim, "op '{}': its widths", op.name);
   const std::int64_t pair_flops =
       product(op, {2, dims.batch, dims.heads, dims.tokens, dims.key_tokens});
   result.forward = matmul_cost(product(op, {pair_flops, forward_widths}), 1);
@@ -128,10 +124,8 @@ OpDerivation derive_repeat_kv(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   const std::int64_t heads = op.attributes.heads;
   const std::int64_t kv_heads = op.attributes.kv_heads;
-  if (heads % kv_heads != 0) {
-    refuse(op, fmt::format("{} heads do not divide into {} kv_heads", heads, kv_heads));
-  }
-  const std::int64_t width = product(op, {last_dim(op, input), heads / kv_heads});
+  const std::int64_t width =
+      product(op, {last_dim(op, input), heads_per_kv_head(op, heads, kv_heads)});
   return {.outputs = {{.data_type = input.data_type, .shape = with_last_dim(input.shape, width)}},
           .forward = memory_bound_cost(),
           .backward = memory_bound_cost()};

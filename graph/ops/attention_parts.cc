@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "graph/checked.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
@@ -22,7 +23,9 @@ std::vector<TensorSketch> sink_parameters(const OpContext& op) {
 OpDerivation derive_append_sinks(const OpContext& op) {
   const Tensor& scores = *op.inputs[0];
   return {.outputs = {{.data_type = scores.data_type,
-                       .shape = with_last_dim(scores.shape, last_dim(op, scores) + 1)}},
+                       .shape = with_last_dim(
+                           scores.shape,
+                           checked_add(last_dim(op, scores), 1, "op '{}': its columns", op.name))}},
           .gradient_alias_inputs = {0},
           .forward = memory_bound_cost(),
           .backward = memory_bound_cost()};
@@ -32,10 +35,7 @@ OpDerivation derive_append_sinks(const OpContext& op) {
 OpDerivation derive_drop_sinks(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   if (last_dim(op, input) < 2) refuse(op, fmt::format("'{}' has no other column", input.name));
-  return {.outputs = {{.data_type = input.data_type,
-                       .shape = with_last_dim(input.shape, last_dim(op, input) - 1),
-                       .view_of_input = 0}},
-          .backward = {.moved_bytes = input.bytes}};
+  return partial_view(op, with_last_dim(input.shape, last_dim(op, input) - 1));
 }
 
 // [batch, tokens, heads * a] and [batch, tokens, b], of all heads: [batch, tokens, heads * (a +
@@ -45,15 +45,9 @@ OpDerivation derive_join_heads(const OpContext& op) {
   const Tensor& own = *op.inputs[0];
   const Tensor& shared = *op.inputs[1];
   const std::int64_t heads = op.attributes.heads;
-  if (last_dim(op, own) % heads != 0) {
-    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads", last_dim(op, own),
-                           own.name, heads));
-  }
-  if (with_last_dim(own.shape, 1) != with_last_dim(shared.shape, 1)) {
-    refuse(op, fmt::format("{} and {} differ outside the last dim", shape_text(own.shape),
-                           shape_text(shared.shape)));
-  }
-  const std::int64_t head_width = last_dim(op, own) / heads + last_dim(op, shared);
+  check_same_rows(op, own, shared);
+  const std::int64_t head_width = checked_add(part_width(op, own, heads, "heads"),
+                                              last_dim(op, shared), "op '{}': a head", op.name);
   OpDerivation result{
       .outputs = {{.data_type = own.data_type,
                    .shape = with_last_dim(own.shape, product(op, {heads, head_width}))}},

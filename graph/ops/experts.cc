@@ -41,10 +41,7 @@ std::int64_t rows_of(const OpContext& op, const Tensor& indices) {
 OpDerivation derive_dispatch(const OpContext& op) {
   const Tensor& x = *op.inputs[0];
   const Tensor& indices = *op.inputs[1];
-  if (with_last_dim(x.shape, 1) != with_last_dim(indices.shape, 1)) {
-    refuse(op, fmt::format("{} and indices {} differ outside the last dim", shape_text(x.shape),
-                           shape_text(indices.shape)));
-  }
+  check_same_rows(op, x, indices);
   const std::int64_t rows = rows_of(op, indices);
   const Shape by_row = {rows, last_dim(op, x)};
   OpDerivation result{

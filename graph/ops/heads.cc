@@ -8,24 +8,14 @@
 namespace cairn {
 namespace {
 
-OpDerivation same_storage(const OpContext& op, Shape shape) {
-  return {.outputs = {{.data_type = op.inputs[0]->data_type,
-                       .shape = std::move(shape),
-                       .view_of_input = 0}},
-          .gradient_alias_inputs = {0}};
-}
-
 // [batch, tokens, heads * head_dim] as [batch, tokens, heads, head_dim]
 OpDerivation derive_split_heads(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   const std::int64_t heads = op.attributes.heads;
-  if (last_dim(op, input) % heads != 0) {
-    refuse(op, fmt::format("the width {} of '{}' does not divide into {} heads",
-                           last_dim(op, input), input.name, heads));
-  }
+  const std::int64_t head_dim = part_width(op, input, heads, "heads");
   Shape shape = with_last_dim(input.shape, heads);
-  shape.push_back(last_dim(op, input) / heads);
-  return same_storage(op, std::move(shape));
+  shape.push_back(head_dim);
+  return whole_view(op, std::move(shape));
 }
 
 // The last two dims as one.
@@ -37,7 +27,7 @@ OpDerivation derive_merge_heads(const OpContext& op) {
   }
   Shape shape(input.shape.begin(), input.shape.end() - 1);
   shape.back() = product(op, {shape.back(), input.shape.back()});
-  return same_storage(op, std::move(shape));
+  return whole_view(op, std::move(shape));
 }
 
 }  // namespace

@@ -11,21 +11,6 @@
 namespace cairn {
 namespace {
 
-OpDerivation whole_view(const OpContext& op, Shape shape) {
-  return {.outputs = {{.data_type = op.inputs[0]->data_type,
-                       .shape = std::move(shape),
-                       .view_of_input = 0}},
-          .gradient_alias_inputs = {0}};
-}
-
-// A part: the gradient of the whole is a new tensor, zero outside the part.
-OpDerivation partial_view(const OpContext& op, Shape shape) {
-  OpDerivation result = whole_view(op, std::move(shape));
-  result.gradient_alias_inputs.clear();
-  result.backward.moved_bytes = op.inputs[0]->bytes;
-  return result;
-}
-
 // [batch, all else]
 OpDerivation derive_flatten(const OpContext& op) {
   const Tensor& input = *op.inputs[0];

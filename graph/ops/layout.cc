@@ -11,25 +11,17 @@ namespace {
 
 constexpr std::int64_t kMostParts = 4096;
 
-std::int64_t part_width(const OpContext& op, const Tensor& input) {
-  const std::int64_t parts = op.attributes.parts;
-  if (parts < 1) refuse(op, "needs 'parts' or 'widths'");
-  if (parts > kMostParts) refuse(op, fmt::format("{} parts are too many", parts));
-  if (last_dim(op, input) % parts != 0) {
-    refuse(op, fmt::format("the width {} of '{}' does not divide into {} parts",
-                           last_dim(op, input), input.name, parts));
-  }
-  return last_dim(op, input) / parts;
-}
-
 // As many as `widths` says, which fill the last dim, or `parts` equal ones.
 std::vector<std::int64_t> part_widths(const OpContext& op, const Tensor& input) {
   const std::vector<std::int64_t>& widths = op.attributes.widths;
+  const std::int64_t parts = op.attributes.parts;
   if (widths.empty()) {
-    const std::int64_t width = part_width(op, input);
-    return std::vector<std::int64_t>(static_cast<std::size_t>(op.attributes.parts), width);
+    if (parts < 1) refuse(op, "needs 'parts' or 'widths'");
+    if (parts > kMostParts) refuse(op, fmt::format("{} parts are too many", parts));
+    const std::int64_t width = part_width(op, input, parts, "parts");
+    return std::vector<std::int64_t>(static_cast<std::size_t>(parts), width);
   }
-  if (op.attributes.parts > 0) refuse(op, "takes 'parts' or 'widths', not both");
+  if (parts > 0) refuse(op, "takes 'parts' or 'widths', not both");
   std::int64_t sum = 0;
   for (const std::int64_t width : widths) {
     sum = checked_add(sum, width, "op '{}': its widths", op.name);
@@ -41,7 +33,6 @@ std::vector<std::int64_t> part_widths(const OpContext& op, const Tensor& input) 
   return widths;
 }
 
-// One part: the gradient of the whole is a new tensor, zero outside the part.
 OpDerivation derive_slice(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   const std::vector<std::int64_t> widths = part_widths(op, input);
@@ -50,10 +41,7 @@ OpDerivation derive_slice(const OpContext& op) {
     refuse(op, fmt::format("part {} is not among {} parts", op.attributes.part, count));
   }
   const std::int64_t width = widths[static_cast<std::size_t>(op.attributes.part)];
-  return {.outputs = {{.data_type = input.data_type,
-                       .shape = with_last_dim(input.shape, width),
-                       .view_of_input = 0}},
-          .backward = {.moved_bytes = input.bytes}};
+  return partial_view(op, with_last_dim(input.shape, width));
 }
 
 // All parts: the gradients of the parts are concatenated into a new tensor.
@@ -69,7 +57,7 @@ OpDerivation derive_split(const OpContext& op) {
   return result;
 }
 
-// The dim to concatenate along, from 0; the first, of samples, cannot be chosen: 0 is the last.
+// The dim to concatenate along, from 0.
 std::size_t concatenated_dim(const OpContext& op) {
   last_dim(op, *op.inputs[0]);  // there has to be one
   const auto rank = static_cast<std::int64_t>(op.inputs[0]->shape.size());
@@ -77,7 +65,7 @@ std::size_t concatenated_dim(const OpContext& op) {
   if (axis >= rank || axis < -rank) {
     refuse(op, fmt::format("axis {} is none of {}", axis, shape_text(op.inputs[0]->shape)));
   }
-  return static_cast<std::size_t>(axis <= 0 ? (axis == 0 ? rank - 1 : rank + axis) : axis);
+  return static_cast<std::size_t>(axis < 0 ? rank + axis : axis);
 }
 
 // Concatenates along one dim; the gradients are slices of the output's gradient.

@@ -1,6 +1,5 @@
 #include <optional>
 
-#include "graph/checked.h"
 #include "graph/ops/attention_dims.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
@@ -25,31 +24,20 @@ OpDerivation derive_efficient_attention(const OpContext& op, const AttentionDims
   check_shape(op, *op.inputs[2], op.inputs[1]->shape);
   OpDerivation result{.outputs = {{.data_type = q.data_type, .shape = q.shape}},
                       .saved = {.inputs = {0, 1, 2}, .outputs = {0}}};
-  const auto save = [&result](TensorSketch auxiliary) {
-    result.saved.auxiliaries.push_back(result.auxiliaries.size());
-    result.auxiliaries.push_back(std::move(auxiliary));
-  };
   if (made_bias) {
-    save({.suffix = "bias", .data_type = q.data_type, .shape = *made_bias});
+    save_auxiliary({.suffix = "bias", .data_type = q.data_type, .shape = *made_bias}, result);
   } else {
     result.saved.inputs.push_back(3);
   }
-  save({.suffix = "logsumexp",
-        .data_type = DataType::kFloat32,
-        .shape = {dims.batch, dims.heads, round_up(op, dims.tokens, 32)}});
-  if (op.attributes.probability > 0) {
-    save({.suffix = "rng_state", .data_type = DataType::kInt64, .shape = {2}});
-    result.recompute = RecomputePolicy::kReplayRandom;
-  }
+  save_auxiliary({.suffix = "logsumexp",
+                  .data_type = DataType::kFloat32,
+                  .shape = {dims.batch, dims.heads, round_up(op, dims.tokens, 32)}},
+                 result);
+  save_random_state(op, result);
   const std::int64_t rows = product(op, {dims.batch, dims.heads, round_up(op, dims.tokens, 64)});
-  result.backward_workspace_bytes =
-      checked_add(product(op, {4, rows, round_up(op, dims.head_dim, 64)}),
-                  product(op, {4, dims.batch, dims.heads, dims.tokens}), "op '{}'", op.name);
-  if (kv_heads < dims.heads) {
-    result.backward_workspace_bytes = checked_add(
-        result.backward_workspace_bytes,
-        product(op, {2, op.inputs[1]->bytes, dims.heads / kv_heads}), "op '{}'", op.name);
-  }
+  add_backward_workspace(op, product(op, {4, rows, round_up(op, dims.head_dim, 64)}), result);
+  add_backward_workspace(op, product(op, {4, dims.batch, dims.heads, dims.tokens}), result);
+  add_grouped_gradients(op, dims, kv_heads, result);
   const std::int64_t product_flops = attention_product_flops(op, dims);
   result.forward = matmul_cost(product(op, {2, product_flops}), made_bias ? 2 : 1);
   result.backward = matmul_cost(product(op, {5, product_flops}), 2);
@@ -79,11 +67,10 @@ OpDerivation derive_biased_attention(const OpContext& op) {
       row == dims.key_tokens ? std::nullopt : std::optional<Shape>(with_last_dim(bias.shape, row)));
   if (!bias.requires_grad) return result;
   // Its gradient is first made for every sample, in rows of a multiple of 16.
-  result.backward_workspace_bytes =
-      checked_add(result.backward_workspace_bytes,
-                  product(op, {bytes_per_element(bias.data_type), dims.batch, dims.heads,
-                               dims.tokens, round_up(op, dims.key_tokens, 16)}),
-                  "op '{}'", op.name);
+  add_backward_workspace(op,
+                         product(op, {bytes_per_element(bias.data_type), dims.batch, dims.heads,
+                                      dims.tokens, round_up(op, dims.key_tokens, 16)}),
+                         result);
   return result;
 }
 

@@ -14,29 +14,30 @@
 
 namespace cairn {
 
+// What an op of a family may state: one for each member of OpAttributes, in its order.
 enum class AttributeKey {
   kWidth,
   kRows,
-  kHeads,
-  kKvHeads,
   kParts,
   kPart,
+  kWidths,
+  kAxis,
+  kHeads,
+  kKvHeads,
   kBias,
   kCausal,
+  kWindow,
+  kSoftcap,
+  kSinks,
   kProbability,
   kDataType,
-  kWidths,
+  kInPlace,
   kKernel,
   kStride,
   kPadding,
   kGroups,
-  kAxis,
-  kWindow,
-  kSoftcap,
-  kInPlace,
-  kSinks,
+  kLargestCount,
   kExperts,
-  kExpertsPerToken,
   kImbalance,
   kCapacity
 };

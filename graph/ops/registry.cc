@@ -92,17 +92,17 @@ struct AttributeRow {
 
 constexpr std::array<AttributeRow, 24> kAttributes = {{
     {AttributeKey::kWidth, "width"},         {AttributeKey::kRows, "rows"},
-    {AttributeKey::kHeads, "heads"},         {AttributeKey::kKvHeads, "kv_heads"},
     {AttributeKey::kParts, "parts"},         {AttributeKey::kPart, "part"},
+    {AttributeKey::kWidths, "widths"},       {AttributeKey::kAxis, "axis"},
+    {AttributeKey::kHeads, "heads"},         {AttributeKey::kKvHeads, "kv_heads"},
     {AttributeKey::kBias, "bias"},           {AttributeKey::kCausal, "causal"},
-    {AttributeKey::kProbability, "p"},       {AttributeKey::kDataType, "dtype"},
-    {AttributeKey::kWidths, "widths"},       {AttributeKey::kKernel, "kernel"},
-    {AttributeKey::kStride, "stride"},       {AttributeKey::kPadding, "padding"},
-    {AttributeKey::kGroups, "groups"},       {AttributeKey::kAxis, "axis"},
-    {AttributeKey::kWindow, "window"},       {AttributeKey::kInPlace, "in_place"},
-    {AttributeKey::kExperts, "experts"},     {AttributeKey::kExpertsPerToken, "k"},
+    {AttributeKey::kWindow, "window"},       {AttributeKey::kSoftcap, "softcap"},
+    {AttributeKey::kSinks, "sinks"},         {AttributeKey::kProbability, "p"},
+    {AttributeKey::kDataType, "dtype"},      {AttributeKey::kInPlace, "in_place"},
+    {AttributeKey::kKernel, "kernel"},       {AttributeKey::kStride, "stride"},
+    {AttributeKey::kPadding, "padding"},     {AttributeKey::kGroups, "groups"},
+    {AttributeKey::kLargestCount, "k"},      {AttributeKey::kExperts, "experts"},
     {AttributeKey::kImbalance, "imbalance"}, {AttributeKey::kCapacity, "capacity"},
-    {AttributeKey::kSoftcap, "softcap"},     {AttributeKey::kSinks, "sinks"},
 }};
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 // the indices (torch derivatives.yaml: value_selecting_reduction_backward).
 OpDerivation derive_topk(const OpContext& op) {
   const Tensor& scores = *op.inputs[0];
-  const std::int64_t k = op.attributes.experts_per_token;
+  const std::int64_t k = op.attributes.largest_count;
   if (k > last_dim(op, scores)) {
     refuse(op, fmt::format("the {} largest of a last dim of {}", k, last_dim(op, scores)));
   }
@@ -30,10 +30,7 @@ OpDerivation derive_topk(const OpContext& op) {
 OpDerivation derive_gather(const OpContext& op) {
   const Tensor& values = *op.inputs[0];
   const Tensor& indices = *op.inputs[1];
-  if (with_last_dim(indices.shape, 1) != with_last_dim(values.shape, 1)) {
-    refuse(op, fmt::format("{} and indices {} differ outside the last dim",
-                           shape_text(values.shape), shape_text(indices.shape)));
-  }
+  check_same_rows(op, values, indices);
   OpDerivation result{.outputs = {{.data_type = values.data_type, .shape = indices.shape}},
                       .forward = memory_bound_cost(),
                       .backward = memory_bound_cost()};
@@ -45,10 +42,7 @@ OpDerivation derive_gather(const OpContext& op) {
 // scores of the groups are gone when it ends, and not counted: some bytes a token and group.
 OpDerivation derive_group_mask(const OpContext& op) {
   const Tensor& scores = *op.inputs[0];
-  if (last_dim(op, scores) % op.attributes.groups != 0) {
-    refuse(op, fmt::format("{} experts do not divide into {} groups", last_dim(op, scores),
-                           op.attributes.groups));
-  }
+  part_width(op, scores, op.attributes.groups, "groups");
   return {.outputs = {{.data_type = DataType::kBool, .shape = scores.shape}},
           .forward = memory_bound_cost()};
 }
@@ -57,6 +51,7 @@ OpDerivation derive_group_mask(const OpContext& op) {
 OpDerivation derive_masked_fill(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   const Tensor& mask = *op.inputs[1];
+  last_dim(op, input);  // there has to be one
   if (mask.shape != input.shape && mask.shape != with_last_dim(input.shape, 1)) {
     refuse(op, fmt::format("a mask {} does not fit {}", shape_text(mask.shape),
                            shape_text(input.shape)));
@@ -72,8 +67,8 @@ OpDerivation derive_masked_fill(const OpContext& op) {
 
 OpKindInfo topk_kind() {
   return {.name = "topk",
-          .attributes = {AttributeKey::kExpertsPerToken},
-          .required = {AttributeKey::kExpertsPerToken},
+          .attributes = {AttributeKey::kLargestCount},
+          .required = {AttributeKey::kLargestCount},
           .derive = derive_topk};
 }
 

@@ -39,6 +39,36 @@ ImageDims image_dims(const OpContext& op, const Tensor& tensor) {
           .width = tensor.shape[3]};
 }
 
+std::int64_t part_width(const OpContext& op, const Tensor& tensor, std::int64_t count,
+                        std::string_view parts) {
+  const std::int64_t width = last_dim(op, tensor);
+  if (width % count == 0) return width / count;
+  refuse(op, fmt::format("the width {} of '{}' does not divide into {} {}", width, tensor.name,
+                         count, parts));
+}
+
+void check_same_rows(const OpContext& op, const Tensor& a, const Tensor& b) {
+  last_dim(op, a);  // there has to be one
+  last_dim(op, b);
+  if (with_last_dim(a.shape, 1) == with_last_dim(b.shape, 1)) return;
+  refuse(op, fmt::format("'{}' {} and '{}' {} differ outside the last dim", a.name,
+                         shape_text(a.shape), b.name, shape_text(b.shape)));
+}
+
+OpDerivation whole_view(const OpContext& op, Shape shape) {
+  return {.outputs = {{.data_type = op.inputs[0]->data_type,
+                       .shape = std::move(shape),
+                       .view_of_input = 0}},
+          .gradient_alias_inputs = {0}};
+}
+
+OpDerivation partial_view(const OpContext& op, Shape shape) {
+  OpDerivation result = whole_view(op, std::move(shape));
+  result.gradient_alias_inputs.clear();
+  result.backward.moved_bytes = op.inputs[0]->bytes;
+  return result;
+}
+
 std::int64_t row_count(const OpContext& op, const Tensor& tensor) {
   return element_count(tensor.shape, tensor.name) / last_dim(op, tensor);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "graph/ops/op_kind.h"
 
@@ -26,6 +27,20 @@ struct ImageDims {
   std::int64_t width = 0;
 };
 ImageDims image_dims(const OpContext& op, const Tensor& tensor);
+
+// The last dim over `count` equal parts, which must fill it; `parts` names them: "heads".
+std::int64_t part_width(const OpContext& op, const Tensor& tensor, std::int64_t count,
+                        std::string_view parts);
+
+// Refuses tensors that differ outside the last dim.
+void check_same_rows(const OpContext& op, const Tensor& a, const Tensor& b);
+
+// The first input's storage seen as `shape`: costs nothing, and its gradient passes by alias.
+OpDerivation whole_view(const OpContext& op, Shape shape);
+
+// A part of the first input: a view too, but the gradient of the whole is a new tensor, zero
+// outside the part.
+OpDerivation partial_view(const OpContext& op, Shape shape);
 
 // Elements of a tensor over its last dim: tokens of [batch, tokens, width].
 std::int64_t row_count(const OpContext& op, const Tensor& tensor);

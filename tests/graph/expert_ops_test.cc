@@ -20,16 +20,16 @@ const Given kExpertOfRow{"expert", {16}, DataType::kInt64, false};
 }  // namespace
 
 TEST_CASE("topk saves where its values were, gather what it was given") {
-  CHECK(derived("topk", {.experts_per_token = 2}, {kScores}) ==
+  CHECK(derived("topk", {.largest_count = 2}, {kScores}) ==
         "fp32 [2, 4, 2], int64 [2, 4, 2] | saves: out.indices");
   // scores 8 * 6 * 4 = 192, values 8 * 2 * 4 = 64, indices 128: 384. Backward: the gradients of
   // scores and values 256, indices again 128.
-  CHECK(costs("topk", {.experts_per_token = 2}, {kScores}) == "flops 0 / 0, moved 384 / 384");
-  CHECK(refusal("topk", {.experts_per_token = 7}, {kScores}) ==
+  CHECK(costs("topk", {.largest_count = 2}, {kScores}) == "flops 0 / 0, moved 384 / 384");
+  CHECK(refusal("topk", {.largest_count = 7}, {kScores}) ==
         "op 'out': the 7 largest of a last dim of 6");
   CHECK(derived("gather", {}, {kScores, kIndices}) == "fp32 [2, 4, 2] | saves: scores indices");
   CHECK(refusal("gather", {}, {kX, {"indices", {2, 3, 2}, DataType::kInt64, false}}) ==
-        "op 'out': [2, 4, 8] and indices [2, 3, 2] differ outside the last dim");
+        "op 'out': 'x' [2, 4, 8] and 'indices' [2, 3, 2] differ outside the last dim");
 }
 
 TEST_CASE("a masked fill saves its mask") {
@@ -39,8 +39,9 @@ TEST_CASE("a masked fill saves its mask") {
   CHECK(derived("masked_fill", {}, {kRows, by_row}) == "bf16 [16, 8] | saves: mask");
   CHECK(refusal("masked_fill", {}, {kRows, mask}) ==
         "op 'out': a mask [2, 4, 6] does not fit [16, 8]");
+  CHECK(derived("group_mask", {.groups = 3}, {kScores}) == "bool [2, 4, 6]");
   CHECK(refusal("group_mask", {.groups = 4}, {kScores}) ==
-        "op 'out': 6 experts do not divide into 4 groups");
+        "op 'out': the width 6 of 'scores' does not divide into 4 groups");
 }
 
 TEST_CASE("dispatch makes a row for each expert a token takes, and what finds the way back") {
@@ -53,7 +54,7 @@ TEST_CASE("dispatch makes a row for each expert a token takes, and what finds th
         "flops 0 / 0, moved 936 / 528, workspace 0 / 256");
   CHECK(refusal("dispatch", {.experts = 1}, {kX, kIndices}) == "op 'out': 2 experts a token, of 1");
   CHECK(refusal("dispatch", {.experts = 6}, {kRows, kIndices}) ==
-        "op 'out': [16, 8] and indices [2, 4, 2] differ outside the last dim");
+        "op 'out': 'rows' [16, 8] and 'indices' [2, 4, 2] differ outside the last dim");
 }
 
 TEST_CASE("imbalance and capacity change the rows that experts compute") {

@@ -115,6 +115,8 @@ TEST_CASE("learned tokens and positions save nothing") {
 TEST_CASE("tensors are put together along a dim of choice") {
   const Given narrow{"y", {2, 1, 8, 6}};
   CHECK(derived("cat", {.axis = 1}, {kImages, narrow}) == "bf16 [2, 4, 8, 6] | aliases: x y");
+  CHECK(derived("cat", {.axis = 0}, {kImages, {"y", {2, 3, 8, 6}}}) ==
+        "bf16 [4, 3, 8, 6] | aliases: x y");
   CHECK(derived("cat", {.axis = -3}, {kImages, narrow}) == "bf16 [2, 4, 8, 6] | aliases: x y");
   CHECK(refusal("cat", {.axis = 2}, {kImages, narrow}) ==
         "op 'out': [2, 3, 8, 6] and [2, 1, 8, 6] differ outside dim 2");

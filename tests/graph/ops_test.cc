@@ -104,7 +104,7 @@ TEST_CASE("a window is what a causal kernel leaves out") {
   CHECK(costs("attention", {.heads = 4, .causal = true, .window = 9}, {kX, k, v}) ==
         "flops 1024 / 2560, moved 640 / 1152, executed 512 / 1280, workspace 0 / 135168");
   CHECK(refusal("attention", {.heads = 4, .window = 2}, {kX, k, v}) ==
-        "op 'out': a window is of a causal kernel");
+        "op 'out': a window is of a causal kernel without a bias");
 }
 
 TEST_CASE("attention with a mask keeps the mask's numbers, and runs every pair") {
@@ -196,6 +196,12 @@ TEST_CASE("attention with a bias saves it, or a copy where its rows are no multi
             .backward_workspace_bytes == 132224);
   CHECK(refusal("attention", {.heads = 4}, {kX, k, v, {"bias", {1, 4, 4, 4}}}) ==
         "op 'out': 'bias' must be [1, 4, 4, 8], found [1, 4, 4, 4]");
+  CHECK(refusal("attention", {.heads = 4, .bias = true}, {kX, k, v}) ==
+        "op 'out': with 'bias' it takes a fourth input, the bias");
+  CHECK(refusal("attention", {.heads = 4, .sinks = true}, {kX, k, v, bias}) ==
+        "op 'out': with sinks it takes no fourth input");
+  CHECK(refusal("attention", {.heads = 4, .causal = true, .window = 2}, {kX, k, v, bias}) ==
+        "op 'out': a window is of a causal kernel without a bias");
 }
 
 TEST_CASE("a causal mask keeps a byte a pair of tokens") {

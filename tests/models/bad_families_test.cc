@@ -227,6 +227,81 @@ const std::vector<test::BadFile> kFamilies = {
     {"zero_dim_in_shape.yaml",
      "m: tensor 'x': a dim is 0; every dim must be positive\n  at zero_dim_in_shape.yaml:4:3"},
     {"zero_width.yaml", "zero_width.yaml:7:36: 'width - 4' is 0; it must be positive"},
+    {"attention_bias_without_bias.yaml",
+     "m: op 'up': with 'bias' it takes a fourth input, the bias\n  at "
+     "attention_bias_without_bias.yaml:7:5"},
+    {"composite_with_too_many_inputs.yaml",
+     "composite_with_too_many_inputs.yaml:7:5: op 'up': a softcap takes 1 input, found 2"},
+    {"composite_with_unknown_attribute.yaml",
+     "composite_with_unknown_attribute.yaml:7:88: op 'up': a gated_mlp has no attribute 'biass'; "
+     "did you mean 'bias'?"},
+    {"composite_with_weight.yaml",
+     "composite_with_weight.yaml:7:30: op 'up': key 'weight': a softcap has no weight"},
+    {"composite_with_wrong_outs.yaml",
+     "composite_with_wrong_outs.yaml:7:5: op 'up': it makes 1 tensor, 'out' names 2"},
+    {"composite_without_attribute.yaml",
+     "composite_without_attribute.yaml:7:5: op 'up': a gated_mlp needs the attribute 'hidden'"},
+    {"default_factor_negative.yaml",
+     "default_factor_negative.yaml:3:22: dim 'scale': its default: expected a number from 0, found "
+     "-1"},
+    {"dim_named_expert_capacity.yaml",
+     "dim_named_expert_capacity.yaml:2:23: dim 'expert_capacity': the name is taken: every family "
+     "has it"},
+    {"experts_fewer_than_taken.yaml",
+     "m: op 'up': 2 experts a token, of 1\n  at experts_fewer_than_taken.yaml:8:5"},
+    {"images_have_no_tokens.yaml", "images_have_no_tokens.yaml:5:41: unknown name 'tokens'"},
+    {"imbalance_below_one.yaml",
+     "imbalance_below_one.yaml:8:64: '0.5' is 0.5; expected 1.0 or more"},
+    {"implementation_default_is_no_choice.yaml",
+     "implementation_default_is_no_choice.yaml:3:30: implementation of 'attention': its default "
+     "'sdpa' is not among its choices"},
+    {"implementation_is_a_composite.yaml",
+     "implementation_is_a_composite.yaml:3:29: implementation of 'rms_norm': layer 'gated_mlp' is "
+     "a composite"},
+    {"key_list_empty.yaml",
+     "key_list_empty.yaml:2:16: dim 'width': key 'key': expected a key, found none"},
+    {"key_mapping_with_unknown_key.yaml",
+     "key_mapping_with_unknown_key.yaml:2:24: dim 'width': unknown key 'if_nul'; did you mean "
+     "'if_null'?"},
+    {"key_mapping_without_key.yaml",
+     "key_mapping_without_key.yaml:2:15: dim 'width': missing key 'key'"},
+    {"key_path_counts_without_index.yaml",
+     "key_path_counts_without_index.yaml:2:16: dim 'width': expected a path such as depths[0], "
+     "found 'w[x][]'"},
+    {"key_path_without_index.yaml",
+     "key_path_without_index.yaml:2:16: dim 'width': expected a path such as depths[0], found "
+     "'w[x]'"},
+    {"layer_of_a_kind_as_op.yaml",
+     "layer_of_a_kind_as_op.yaml:7:14: op 'up': key 'op': layer 'rms_norm_hf' spells out a "
+     "rms_norm: say 'op: rms_norm', and 'rms_norm: rms_norm_hf' under implementations"},
+    {"least_below_zero.yaml",
+     "least_below_zero.yaml:2:36: dim 'width': key 'least': expected zero or more, found -1"},
+    {"least_of_a_flag.yaml",
+     "least_of_a_flag.yaml:3:39: dim 'bias': key 'least': only a size has one"},
+    {"per_layer_named_as_dim.yaml",
+     "per_layer_named_as_dim.yaml:3:13: dim 'width': the name is used twice"},
+    {"per_layer_of_members_with_default.yaml",
+     "per_layer_of_members_with_default.yaml:3:38: per_layer dim 'dense': unknown key 'default'; "
+     "expected one of: members"},
+    {"per_layer_outside_a_block.yaml", "per_layer_outside_a_block.yaml:8:36: unknown name 'kind'"},
+    {"per_layer_without_default.yaml",
+     "model:3:7: missing key 'kind', which family 'per_layer_without_default' needs"},
+    {"per_layer_without_key.yaml",
+     "per_layer_without_key.yaml:3:19: per_layer dim 'kind': missing key 'key'"},
+    {"too_many_config_keys.yaml",
+     "too_many_config_keys.yaml:2:15: dim 'width': expected at most 16 items, found 17"},
+    {"unknown_samples.yaml",
+     "unknown_samples.yaml:2:1: a family: key 'samples': expected tokens or images, found 'words'"},
+    {"unknown_sections.yaml",
+     "unknown_sections.yaml:2:10: key 'include': there are no sections 'causal_ml'; did you mean "
+     "'causal_lm'?"},
+    {"window_without_causal.yaml",
+     "m: op 'up': a window is of a causal kernel without a bias\n  at "
+     "window_without_causal.yaml:7:5"},
+    {"derived_of_a_later_dim.yaml",
+     "derived_of_a_later_dim.yaml:2:18: dim 'width': its default: unknown name 'w'"},
+    {"derived_with_keys.yaml",
+     "derived_with_keys.yaml:3:18: dim 'width': expected a text, found a list"},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Layers, configs, model files and plain graphs that are wrong in one way each.
+// Layers, sections, configs, model files and plain graphs that are wrong in one way each.
 
 #include "tests/models/bad_files.h"
 
@@ -7,6 +7,7 @@
 #include "graph/error.h"
 #include "models/families.h"
 #include "models/library.h"
+#include "models/link_layers.h"
 #include "models/load_model.h"
 
 namespace cairn {
@@ -37,6 +38,47 @@ const std::vector<test::BadFile> kLayers = {
     {"unknown_op_kind.yaml",
      "unknown_op_kind.yaml:5:15: op 'out': key 'op': unknown op kind 'tahn'; did you mean "
      "'tanh'?"},
+    {"attribute_named_as_key.yaml",
+     "attribute_named_as_key.yaml:3:14: attribute 'weight': the name is taken"},
+    {"attribute_named_block.yaml",
+     "attribute_named_block.yaml:3:14: attribute 'block': the name is taken"},
+    {"attributes_of_a_kind.yaml",
+     "attributes_of_a_kind.yaml:4:1: a layer: key 'attributes': a layer of gelu has the attributes "
+     "of that kind"},
+    {"composite_in_a_kind.yaml",
+     "composite_in_a_kind.yaml:5:13: op 'a': key 'op': unknown op kind 'softcap'; did you mean "
+     "'softmax'?"},
+    {"contains_itself.yaml",
+     "contains_itself.yaml:4:5: op 'a': layer 'contains_itself' contains itself"},
+    {"input_twice.yaml", "input_twice.yaml:2:1: a layer: key 'inputs': 'x' is there twice"},
+    {"named_as_a_kind.yaml",
+     "named_as_a_kind.yaml:1:1: a layer: key 'layer': 'gelu' is an op kind: what spells it out "
+     "says 'of: gelu'"},
+    {"outputs_of_a_kind.yaml",
+     "outputs_of_a_kind.yaml:4:1: a layer: key 'outputs': the last op of a layer of an op kind "
+     "makes its output"},
+    {"outputs_that_nothing_makes.yaml",
+     "outputs_that_nothing_makes.yaml:3:1: a layer: key 'outputs': nothing makes 'bb'; did you "
+     "mean 'b'?"},
+};
+
+const std::vector<test::BadFile> kSections = {
+    {"dim_is_per_layer_elsewhere.yaml",
+     "family:2:8: dim 'width': an included section has it among its per_layer dims"},
+    {"includes_others.yaml",
+     "includes_others.yaml:2:1: sections: unknown key 'include'; expected one of: sections, dims, "
+     "flags, rates, factors, texts, derived, per_layer, require, notes, inputs, implementations, "
+     "token_limit"},
+    {"missing_name.yaml", "missing_name.yaml:1:1: sections: missing key 'sections'"},
+    {"with_ops.yaml",
+     "with_ops.yaml:2:1: sections: unknown key 'ops'; expected one of: sections, dims, flags, "
+     "rates, factors, texts, derived, per_layer, require, notes, inputs, implementations, "
+     "token_limit"},
+};
+
+const std::vector<test::BadFile> kUncounted = {
+    {"unknown_key.yaml",
+     "unknown_key.yaml:2:1: uncounted parts: unknown key 'tower'; did you mean 'towers'?"},
 };
 
 std::string known_types() {
@@ -128,6 +170,31 @@ const std::vector<test::BadFile> kConfigs = {
      "64 does not fit in 63 bits"},
     {"zero_layers.json",
      "zero_layers.json:4:24: key 'num_hidden_layers': expected a positive integer, found 0"},
+    {"depth_as_text.json",
+     "depth_as_text.json:4:17: key 'depths[1]': expected an integer, found the text '4'"},
+    {"depths_as_number.json",
+     "depths_as_number.json:4:13: key 'depths': expected a list, found '3'"},
+    {"id2label_as_text.json",
+     "id2label_as_text.json:4:15: key 'id2label': expected a mapping or a list, found the text "
+     "'cat'"},
+    {"layer_type_as_list.json",
+     "layer_type_as_list.json:8:37: key 'layer_types': expected a text, found a list"},
+    {"layer_types_as_text.json",
+     "layer_types_as_text.json:8:18: key 'layer_types': expected a list, found the text "
+     "'full_attention'"},
+    {"layer_types_too_short.json",
+     "layer_types_too_short.json:9:18: key 'layer_types': expected a value for each layer, found 2 "
+     "for layer 2"},
+    {"more_experts_a_token_than_experts.json",
+     "more_experts_a_token_than_experts.json:9:24: num_experts_per_tok must be the number of "
+     "experts at most (experts_per_token = 3, experts = 2)"},
+    {"rope_parameters_as_list.json",
+     "rope_parameters_as_list.json:8:22: key 'rope_parameters': expected a mapping, found a list"},
+    {"rotary_factor_zero.json",
+     "rotary_factor_zero.json:8:17: key 'rotary_pct': expected a number above 0, found 0"},
+    {"unknown_layer_type.json",
+     "unknown_layer_type.json:8:37: key 'layer_types': expected one of full_attention, "
+     "sliding_attention, found 'full'"},
 };
 
 const std::vector<test::BadFile> kModels = {
@@ -255,6 +322,26 @@ const std::vector<test::BadFile> kGraphs = {
 TEST_CASE("a wrong layer is refused, with the place and what was expected") {
   test::check_bad_files("layers", kLayers, [](const std::filesystem::path& path) {
     parse_layer(read_document(path));
+    const std::string use = "ops: [y: {op: " + path.stem().string() + ", in: x}]\n";
+    const Family family = parse_family(
+        parse_document("family", "family: f\ninputs: {x: {dtype: fp32, shape: [4]}}\n" + use));
+    link_layers(family, {test::bad_folder()});
+  });
+}
+
+TEST_CASE("a wrong section file is refused, with the place and what was expected") {
+  test::check_bad_files("sections", kSections, [](const std::filesystem::path& path) {
+    std::vector<Document> sections;
+    sections.push_back(read_document(path));
+    parse_family(parse_document("family", "family: f\ndims: {width: 4}\n"), std::move(sections));
+  });
+}
+
+TEST_CASE("a wrong list of uncounted parts is refused, with the place and what was expected") {
+  test::check_bad_files("uncounted", kUncounted, [](const std::filesystem::path&) {
+    const std::string config = R"({"model_type": "llama"})";
+    load_found_model({.folders = {test::bad_folder()}},
+                     classify_model(parse_document("config", config), "m"));
   });
 }
 

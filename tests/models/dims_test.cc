@@ -174,6 +174,19 @@ TEST_CASE("an override of a huge config is found without walking it for every di
   CHECK(resolved(config + "}").starts_with("hidden 64"));
 }
 
+TEST_CASE("a family has at most 1,000 dims") {
+  std::string family = "family: f\ndims:\n";
+  for (int i = 0; i <= 1000; ++i) family += "  d" + std::to_string(i) + ": [k, 1]\n";
+  std::string message;
+  try {
+    parse_family(parse_document("family", family));
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  CHECK(message.substr(0, message.find('\n')) ==
+        "family:1003:3: expected at most 1000 dims, found more");
+}
+
 TEST_CASE("a config key may be a path into mappings and lists") {
   const Family family = parse_family(parse_document(
       "family",
@@ -195,7 +208,7 @@ TEST_CASE("a config key may be a path into mappings and lists") {
   CHECK(resolve("{depths: [3, 4], rope: {y: 1}}") == "4 7");
   CHECK(resolve("{depths: [3, 4], labels: {a: 1, b: 2}}") == "4 2");
   CHECK(resolve("{depths: [3, 4], labels: 2}") ==
-        "config:1:26: key 'labels': expected a list, found '2'");
+        "config:1:26: key 'labels': expected a mapping or a list, found '2'");
   CHECK(resolve("{depths: {a: 1}}") ==
         "config:1:10: key 'depths': expected a list, found a mapping");
   CHECK(resolve("{depths: [3, -4]}") ==

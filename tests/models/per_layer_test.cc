@@ -6,8 +6,7 @@
 
 #include "graph/error.h"
 
-using namespace cairn;
-
+namespace cairn {
 namespace {
 
 // The values of `kind` and `dense` in blocks 0, 1, 2, or the message.
@@ -57,3 +56,5 @@ TEST_CASE("a per-layer list that cannot be right is refused at its place") {
   CHECK(values_of("{dense_layers: [1, [2]]}").find("expected a text, found a list") !=
         std::string::npos);
 }
+
+}  // namespace cairn

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 import transformers
-from live_bytes import peak_bytes
-from saved_tensors import cairn_storages, saved_storages, total
+from live_bytes import step_peak_bytes
+from saved_tensors import cairn_storages, kept_at_the_end_of_forward, saved_storages, total
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -111,11 +111,6 @@ def test_a_layer_keeps_what_cairn_says(cairn_on, name, dtype, attention, dropout
     assert shown["saved_bytes"] == total(kept)
 
 
-def kept_at_the_end_of_forward(answer):
-    last = [step for step in answer["steps"] if step["kind"] == "forward"][-1]
-    return last["after_bytes"] - answer["resident_bytes"]
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_model_keeps_what_cairn_says(cairn_on, name, attention):
@@ -143,15 +138,7 @@ def test_a_step_has_the_flops_that_torch_counts(cairn_on, name, attention):
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_step_on_a_cpu_peaks_where_cairn_says(cairn_on, name):
     model = build(name, FP32, "eager", device="cpu")
-    given = inputs_of(model)
-
-    def step():
-        model(**given).loss.backward()
-
-    step()  # libraries allocate on their first call
-    model.zero_grad(set_to_none=True)
-    resident = [*model.parameters(), *given.values()]
-    peak = peak_bytes(step) + sum(tensor.nbytes for tensor in resident)
+    peak = step_peak_bytes(model, inputs_of(model))
     expected = ask(cairn_on, model, "simulate", "--optimizer", "sgd")["peak_bytes"]
     expected += 4 + 4  # divisor of the mean loss, gradient of the loss
     # Eager attention's scale, a tensor, and three factors of gelu_new.

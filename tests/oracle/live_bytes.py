@@ -35,6 +35,18 @@ def peak_bytes(run):
     return peak
 
 
+def step_peak_bytes(model, inputs):
+    """The most bytes that are out during a model's forward, loss and backward, with its parameters
+    and `inputs`."""
+    def step():
+        model(**inputs).loss.backward()
+
+    step()  # libraries allocate on their first call
+    model.zero_grad(set_to_none=True)
+    resident = [*model.parameters(), *inputs.values()]
+    return peak_bytes(step) + sum(tensor.nbytes for tensor in resident)
+
+
 def allocated_bytes(run):
     """All bytes that run() ever asked for."""
     events = profiled(run)

@@ -6,7 +6,7 @@ loss, with the small one in a layer.
 
 import pytest
 import torch
-from live_bytes import peak_bytes, rng_state_bytes
+from live_bytes import rng_state_bytes, step_peak_bytes
 
 import models
 
@@ -42,15 +42,7 @@ def build(kind, dtype, attention, vocab):
 
 def torch_peak(model):
     ids = torch.randint(0, model.config.vocab_size, (BATCH, TOKENS))
-    labels = ids.clone()
-
-    def step():
-        model(input_ids=ids, labels=labels).loss.backward()
-
-    step()  # libraries allocate on their first call
-    model.zero_grad(set_to_none=True)
-    resident = [*model.parameters(), ids, labels]
-    return peak_bytes(step) + sum(tensor.nbytes for tensor in resident)
+    return step_peak_bytes(model, {"input_ids": ids, "labels": ids.clone()})
 
 
 def unmodelled_bytes(model, kind, dtype, attention, checkpointed, vocab):

@@ -45,3 +45,10 @@ def cairn_storages(shown):
     saved = {tensor["storage"]: tensor["storage_bytes"] for op in shown["ops"]
              for tensor in op["saved"] if tensor["storage"] not in outside}
     return collections.Counter(saved.values())
+
+
+def kept_at_the_end_of_forward(answer):
+    """Of `cairn simulate --json`: all that a plan without recomputes keeps for backward; the loss is
+    not read again."""
+    last = [step for step in answer["steps"] if step["kind"] == "forward"][-1]
+    return last["after_bytes"] - answer["resident_bytes"]

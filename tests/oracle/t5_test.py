@@ -6,8 +6,8 @@ from unittest import mock
 import pytest
 import torch
 from conftest import HF_CONFIGS, cairn
-from live_bytes import peak_bytes
-from saved_tensors import cairn_storages, saved_storages, total
+from live_bytes import step_peak_bytes
+from saved_tensors import cairn_storages, kept_at_the_end_of_forward, saved_storages, total
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import T5Config, T5ForConditionalGeneration
@@ -127,11 +127,6 @@ def test_a_block_keeps_what_cairn_says(cairn_on, variant, stack, block, dtype, a
     assert adjusted(kept, stack, 1, dropout, attention) == cairn_storages(shown)
 
 
-def kept_at_the_end_of_forward(answer):
-    last = [step for step in answer["steps"] if step["kind"] == "forward"][-1]
-    return last["after_bytes"] - answer["resident_bytes"]
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_model_keeps_what_cairn_says(cairn_on, variant, attention):
@@ -165,15 +160,7 @@ def test_a_step_on_a_cpu_peaks_where_cairn_says(cairn_on, variant):
     # The peak is at the loss: elsewhere a second contribution to the tied words would be, see
     # docs/accounting.md.
     model = build(variant, FP32, "eager", device="cpu", vocab_size=8000, d_model=32)
-    given = inputs_of("cpu")
-
-    def step():
-        model(**given).loss.backward()
-
-    step()  # libraries allocate on their first call
-    model.zero_grad(set_to_none=True)
-    resident = [*model.parameters(), *given.values()]
-    peak = peak_bytes(step) + sum(tensor.nbytes for tensor in resident)
+    peak = step_peak_bytes(model, inputs_of("cpu"))
     expected = ask(cairn_on, model, "simulate", "--optimizer", "sgd")["peak_bytes"]
     expected += 4 + 4  # divisor of the mean loss, gradient of the loss
     # Factors, each a tensor: eager attention's scale, three of gelu_new, the decoder's output.

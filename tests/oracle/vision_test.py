@@ -7,7 +7,7 @@ counted.
 import pytest
 import torch
 from conftest import cairn
-from saved_tensors import cairn_storages, saved_storages, total
+from saved_tensors import cairn_storages, kept_at_the_end_of_forward, saved_storages, total
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import ResNetConfig, ResNetForImageClassification
@@ -50,12 +50,6 @@ def test_a_step_has_the_flops_that_torch_counts(name):
     with models.gpu_kernels(), FlopCounterMode(display=False) as counter:
         step(model, images, labels).backward()
     assert answer["step_flops"] == counter.get_total_flops()
-
-
-def kept_at_the_end_of_forward(answer):
-    """All that a plan without recomputes keeps for backward; the loss is not read again."""
-    last = [step for step in answer["steps"] if step["kind"] == "forward"][-1]
-    return last["after_bytes"] - answer["resident_bytes"]
 
 
 OTHER_IMAGES = {"unet": 252}
