@@ -29,7 +29,7 @@ constexpr std::array<DimSection, 6> kDimSections = {{{"dims", DimType::kSize},
 // A key of config.json, or a path to a value: "rope_parameters.partial_rotary_factor", "depths[0]",
 // "id2label[]".
 std::string parse_config_key(const Document& document, const Node& node, const std::string& what) {
-  const std::string key = to_text(document, node, what);
+  std::string key = to_text(document, node, what);
   std::string_view path = key;
   if (path.size() > 2 && path.ends_with("[]")) path.remove_suffix(2);
   for (std::size_t open = path.find('['); open != std::string::npos; open = path.find('[', open)) {

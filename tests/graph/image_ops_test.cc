@@ -14,7 +14,7 @@ const Given kImages = {"x", {2, 3, 8, 6}};
 const Given kFrozenImages = {"x", {2, 3, 8, 6}, DataType::kBFloat16, false};
 
 // x = neg(input), then `kind` over it in place, with `others` as its further inputs.
-Graph in_place_graph(const std::string& kind, std::vector<Given> others) {
+Graph in_place_graph(const std::string& kind, const std::vector<Given>& others) {
   GraphBuilder builder("in place", DataType::kBFloat16);
   const TensorId input = builder.add_input("input", DataType::kBFloat16, {2, 3, 8, 6}, true);
   const TensorId x =
