@@ -19,6 +19,7 @@
 #include "models/link_layers.h"
 #include "models/load_model.h"
 #include "models/plain_graph.h"
+#include "models/requirements.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
 

@@ -10,6 +10,7 @@
 #include "graph/ops/shapes.h"
 #include "models/family_values.h"
 #include "models/optimizer.h"
+#include "models/requirements.h"
 
 namespace cairn {
 namespace {
@@ -383,30 +384,6 @@ std::string attention_choice(const Family& family, const Recipe& recipe) {
   throw InputError(fmt::format("family '{}' has no attention '{}': expected one of {}{}",
                                family.name, recipe.attention, join_names(choices),
                                did_you_mean(recipe.attention, choices)));
-}
-
-std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims) {
-  for (const FamilyRequirement& requirement : family.requirements) {
-    if (holds(requirement.condition, dims)) continue;
-    const std::vector<std::string>& names = requirement.condition.expression.names;
-    std::string values;
-    for (const std::string& name : names) {
-      const Value* value = find_value(dims, name);
-      if (value == nullptr) continue;
-      values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, spell(*value));
-    }
-    return UnmetRequirement{.text = fmt::format("{} ({})", requirement.otherwise, values),
-                            .dims = names};
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> family_notes(const Family& family, const Scope& dims) {
-  std::vector<std::string> notes;
-  for (const FamilyNote& note : family.notes) {
-    if (holds(note.condition, dims)) notes.push_back(note.text);
-  }
-  return notes;
 }
 
 Graph instantiate(const InstantiateRequest& request) { return Instantiation(request).run(); }

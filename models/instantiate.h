@@ -24,16 +24,6 @@ struct InstantiateRequest {
   std::string model_name = {};
 };
 
-// The first requirement of the family that these dims do not meet.
-struct UnmetRequirement {
-  std::string text = {};               // what it asks for, and the values that it found
-  std::vector<std::string> dims = {};  // the names in its condition
-};
-std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims);
-
-// The family's notes whose condition holds.
-std::vector<std::string> family_notes(const Family& family, const Scope& dims);
-
 // The implementation of attention that the recipe takes; "" where the family has no choice.
 // Throws InputError when the family does not have the one that was asked for.
 std::string attention_choice(const Family& family, const Recipe& recipe);

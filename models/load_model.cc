@@ -20,6 +20,7 @@
 #include "models/optimizer.h"
 #include "models/per_layer.h"
 #include "models/plain_graph.h"
+#include "models/requirements.h"
 
 namespace cairn {
 

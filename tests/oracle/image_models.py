@@ -1,6 +1,6 @@
 """Image models of torchvision, and the U-Net of its paper.
 
-torchvision's wheel on PyPI is built for torch with CUDA. Beside a torch without it, its own kernels
+torchvision's published wheel is built for torch with CUDA. Beside a torch without it, its own kernels
 do not load, and its Python part, which then asks for the schema of two of them, gets that here. It
 lies in a folder of its own (`./dev` puts it there): Transformers imports any torchvision it finds.
 """
