@@ -25,7 +25,7 @@ OpRequest request(const std::string& name, const std::string& kind, std::vector<
                   OpAttributes attributes = {}) {
   return {.name = name,
           .kind = find_op_kind(kind),
-          .attributes = attributes,
+          .attributes = std::move(attributes),
           .inputs = std::move(inputs)};
 }
 
