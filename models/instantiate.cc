@@ -57,7 +57,7 @@ class Instantiation {
   explicit Instantiation(const InstantiateRequest& request)
       : request_(request),
         builder_(request.model_name, request.recipe.precision,
-                 optimizer_state_count(request.recipe.optimizer)) {}
+                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {}
 
   Graph run() {
     check_requirements();

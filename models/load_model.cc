@@ -53,7 +53,9 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   refuse_overrides_of_plain_graph(request);
   LoadedModel model{.name = found.name};
   model.recipe.optimizer = request.optimizer;
-  model.graph = read_plain_graph(found.document, optimizer_state_count(request.optimizer));
+  model.recipe.step = request.step;
+  model.graph = read_plain_graph(found.document,
+                                 optimizer_rule(request.optimizer, request.step.optimizer_loop));
   return model;
 }
 
@@ -116,7 +118,8 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
   model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
                   .optimizer = request.optimizer,
-                  .attention = request.attention};
+                  .attention = request.attention,
+                  .step = request.step};
   model.attention = attention_choice(numbers.family, model.recipe);
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(
