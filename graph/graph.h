@@ -40,6 +40,7 @@ struct Tensor {
   StorageId storage = {};
   TensorRole role = TensorRole::kOutput;
   OpId producer = kNoOp;       // kNoOp for inputs and parameters
+  OpId held_until = kNoOp;     // the last op of the last scope whose names hold it (rule 1a)
   bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_logits = false;      // logits, loss and what lies between: reported as one category

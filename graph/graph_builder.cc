@@ -211,6 +211,30 @@ TensorId GraphBuilder::find(std::string_view name) const {
   return found == tensors_by_name_.end() ? kNoTensor : *found;
 }
 
+OpId GraphBuilder::find_op(std::string_view name) const {
+  const auto found = ops_by_name_.find(name);
+  return found == ops_by_name_.end() ? kNoOp : *found;
+}
+
+void GraphBuilder::hold_until(TensorId tensor, OpId last_op) {
+  CAIRN_CHECK(index(last_op) < graph_.ops.size(), "a scope ends with an op of the graph");
+  Tensor& held = graph_.tensors[index(tensor)];
+  if (held.producer == kNoOp) return;
+  if (held.role == TensorRole::kAuxiliary) {
+    throw InputError(fmt::format(
+        "tensor '{}': an auxiliary, which only its op's own Backward reads, cannot be held until "
+        "op '{}'",
+        held.name, graph_.op(last_op).name));
+  }
+  if (last_op < held.producer) {
+    throw InputError(
+        fmt::format("tensor '{}': it cannot be held until op '{}', which comes before "
+                    "it is made",
+                    held.name, graph_.op(last_op).name));
+  }
+  if (held.held_until == kNoOp || held.held_until < last_op) held.held_until = last_op;
+}
+
 void GraphBuilder::reserve(std::size_t op_count, std::size_t tensor_count) {
   op_count += graph_.ops.size();
   tensor_count += graph_.tensors.size();
