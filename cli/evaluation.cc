@@ -24,9 +24,13 @@ bool are_same_regions(const std::vector<Region>& a, const std::vector<Region>& b
 
 Evaluation evaluate(const Graph& graph, const Strategy& strategy, Extent extent,
                     const DeviceSpec* device) {
-  Evaluation evaluation{.strategy = strategy,
-                        .name = strategy_name(strategy),
-                        .plan = make_plan(graph, strategy, extent)};
+  Evaluation evaluation = evaluate_plan(graph, make_plan(graph, strategy, extent), device);
+  evaluation.strategy = strategy;
+  return evaluation;
+}
+
+Evaluation evaluate_plan(const Graph& graph, Plan plan, const DeviceSpec* device) {
+  Evaluation evaluation{.name = plan.algorithm, .plan = std::move(plan)};
   evaluation.schedule = lower(graph, evaluation.plan);
   evaluation.trace = simulate(graph, evaluation.plan, evaluation.schedule);
   evaluation.time = schedule_time(graph, evaluation.schedule, device);

@@ -32,6 +32,9 @@ struct Evaluation {
 Evaluation evaluate(const Graph& graph, const Strategy& strategy, Extent extent,
                     const DeviceSpec* device);
 
+// The same of a plan that no strategy made.
+Evaluation evaluate_plan(const Graph& graph, Plan plan, const DeviceSpec* device);
+
 // Aborts when the validator finds a fault, or another peak.
 void check_with_validator(const Graph& graph, const Evaluation& evaluation);
 

@@ -18,8 +18,6 @@ namespace {
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 
-constexpr std::array kExtents = {Extent::kNeeded, Extent::kPrefix, Extent::kWhole};
-
 // Types that weights and activations are trained in.
 constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
 
@@ -128,6 +126,14 @@ void add_extent_option(CLI::App& command, std::string& text) {
       ->type_name("E");
 }
 
+void add_extent_option(CLI::App& command, std::optional<std::string>& text) {
+  command
+      .add_option(
+          "--extent", text,
+          "How much a recompute reruns: needed, prefix\nor whole; default the plan's, or prefix")
+      ->type_name("E");
+}
+
 void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu) {
   command.add_option("--gpu", gpu, "GPU (see cairn gpus), or a card's size: 24GiB")
       ->type_name("NAME|SIZE");
@@ -163,13 +169,10 @@ ModelRequest model_request(const ModelOptions& options) {
 }
 
 Extent parse_extent(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Extent extent : kExtents) {
-    if (text == extent_name(extent)) return extent;
-    names.emplace_back(extent_name(extent));
-  }
-  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}", join_names(names),
-                               text, did_you_mean(text, names)));
+  if (const std::optional<Extent> extent = find_extent(text)) return *extent;
+  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}",
+                               join_names(extent_names()), text,
+                               did_you_mean(text, extent_names())));
 }
 
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {

@@ -29,6 +29,7 @@ class Lowering {
   }
 
   Schedule lower() {
+    check_keep_lists();
     for (const OpId op : plan_.order) sequence_.push_back({.kind = StepKind::kCompute, .op = op});
     for (std::size_t i = plan_.order.size(); i-- > 0;) {
       const OpId op = plan_.order[i];
@@ -40,6 +41,18 @@ class Lowering {
   }
 
  private:
+  void check_keep_lists() const {
+    const TensorId useless = sets_.useless_keep;
+    if (useless == kNoTensor) return;
+    const std::int32_t made_at = tree_.position_of_op[index(graph_.tensor(useless).producer)];
+    for (const Region& region : plan_.regions) {
+      if (made_at < region.begin || made_at >= region.end) continue;
+      throw InputError(
+          fmt::format("plan: region [{}, {}) keeps '{}', which no Backward and no recompute reads",
+                      region.begin, region.end, graph_.tensor(useless).name));
+    }
+  }
+
   // The recomputes that have to stand before the Backward of `op`: rule 18 and section 5.
   void recompute_for(OpId op) {
     const std::int32_t frame = tree_.frame_of_op[index(op)];

@@ -223,12 +223,7 @@ class SetBuilder {
   void check_keep_lists() {
     for (const Region& region : plan_.regions) {
       for (const TensorId kept : region.keep) {
-        if (!is_read_[index(kept)]) {
-          throw InputError(
-              fmt::format("plan: region [{}, {}) keeps '{}', which no Backward and "
-                          "no recompute reads",
-                          region.begin, region.end, graph_.tensor(kept).name));
-        }
+        if (!is_read_[index(kept)] && sets_.useless_keep == kNoTensor) sets_.useless_keep = kept;
         warn_of_partial_keep(graph_.op(graph_.tensor(kept).producer), kept);
       }
     }

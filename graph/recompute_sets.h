@@ -18,9 +18,10 @@ struct RecomputeSets {
   std::vector<std::vector<std::int32_t>> reads_frames = {};
   std::vector<bool> is_kept = {};  // by tensor: in a keep list, or forced to be
   std::vector<std::string> warnings = {};
+  TensorId useless_keep =
+      kNoTensor;  // the first kept tensor that no Backward and no recompute reads
 };
 
-// Throws InputError for a kept tensor that no Backward and no recompute reads.
 RecomputeSets recompute_sets(const Graph& graph, const Plan& plan, const RegionTree& tree);
 
 }  // namespace cairn
