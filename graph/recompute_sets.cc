@@ -145,9 +145,11 @@ class SetBuilder {
     for (std::int32_t i = region.begin; i < region.end; ++i) {
       const OpId id = plan_.order[static_cast<std::size_t>(i)];
       const Op& op = graph_.op(id);
-      if (tree_.frame_of_op[index(id)] == frame && op.has_backward) {
-        for (const TensorId tensor : op.saved) {
-          end = std::max(end, graph_.tensor(tensor).producer == id ? i + 1 : i);
+      if (tree_.frame_of_op[index(id)] != frame) continue;
+      for (const auto* saved : {&op.saved, &op.unread_saved}) {
+        for (const TensorId tensor : *saved) {
+          const bool is_behind = op.saves_after_forward || graph_.tensor(tensor).producer == id;
+          end = std::max(end, is_behind ? i + 1 : i);
         }
       }
     }

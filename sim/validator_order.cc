@@ -208,13 +208,16 @@ class RuleMaker {
     std::int32_t end = region.begin;
     for (const std::int32_t position : own_positions(region)) {
       const Op& op = op_at(position);
-      if (!op.has_backward || op.saved.empty()) continue;
-      if (rule.held_until == kNoPosition) rule.held_until = position;
-      rule.trigger = std::max(rule.trigger, position);
-      // A saved input: before the op runs. A saved output: after it.
-      const bool saves_made =
-          makes_any(op, [&](TensorId made) { return contains(op.saved, made); });
-      end = std::max(end, saves_made ? position + 1 : position);
+      if (!op.saved.empty()) {
+        if (rule.held_until == kNoPosition) rule.held_until = position;
+        rule.trigger = std::max(rule.trigger, position);
+      }
+      if (op.saved.empty() && op.unread_saved.empty()) continue;
+      // A saved input: before the op runs. A saved output: after it, as all of a custom Function.
+      const bool saves_made = makes_any(op, [&](TensorId made) {
+        return contains(op.saved, made) || contains(op.unread_saved, made);
+      });
+      end = std::max(end, saves_made || op.saves_after_forward ? position + 1 : position);
     }
     for (std::size_t i = 0; i < inner.size(); ++i) {
       rule.trigger = std::max(rule.trigger, inner[i].trigger);
