@@ -17,20 +17,36 @@ struct Hold {
   std::vector<TensorId> tensors = {};
 };
 
+// What the function of a region held, and lets go of behind a step of the sequence.
+struct Release {
+  std::size_t step = 0;
+  std::vector<TensorId> tensors = {};
+};
+
 class Lowering {
  public:
   Lowering(const Graph& graph, const Plan& plan)
       : graph_(graph),
         plan_(plan),
         tree_(flatten_regions(graph, plan)),
-        sets_(recompute_sets(graph, plan, tree_)) {
+        sets_(recompute_sets(graph, plan, tree_)),
+        inputs_(region_inputs(graph, tree_)) {
     is_recomputed_.assign(tree_.frames.size(), false);
     is_recomputed_[0] = true;
+    last_read_at_.assign(graph.tensors.size(), -1);
+    for (std::size_t i = 0; i < plan.order.size(); ++i) {
+      for (const TensorId input : graph.op(plan.order[i]).inputs) {
+        last_read_at_[index(input)] = static_cast<std::int32_t>(i);
+      }
+    }
   }
 
   Schedule lower() {
     check_keep_lists();
-    for (const OpId op : plan_.order) sequence_.push_back({.kind = StepKind::kCompute, .op = op});
+    for (const OpId op : plan_.order) {
+      sequence_.push_back({.kind = StepKind::kCompute, .op = op});
+      release_at_end(0, op);
+    }
     for (std::size_t i = plan_.order.size(); i-- > 0;) {
       const OpId op = plan_.order[i];
       if (!graph_.op(op).has_backward) continue;
@@ -90,28 +106,58 @@ class Lowering {
     for (const std::int32_t outer : sets_.reads_frames[i]) recompute(outer);
     for (const OpId op : sets_.ops_of_frame[i]) {
       sequence_.push_back({.kind = StepKind::kRecompute, .op = op});
+      release_at_end(frame, op);
+    }
+    release_after_recompute(frame);
+  }
+
+  // Section 5: behind a recompute, the function that it ran lets go of what its last ops, not run
+  // again, and those outside would have read, and a nested region of what it was passed.
+  void release_after_recompute(std::int32_t frame) {
+    const auto i = static_cast<std::size_t>(frame);
+    if (plan_.extent == Extent::kNeeded || sequence_.empty()) return;
+    Release release{.step = sequence_.size() - 1};
+    if (plan_.extent == Extent::kPrefix && tree_.frames[i].depth > 1) release.tensors = inputs_[i];
+    const std::vector<OpId>& ops = sets_.ops_of_frame[i];
+    for (const OpId op : ops) {
+      for (const TensorId made : graph_.op(op).outputs) {
+        if (last_read_at_[index(made)] > tree_.position_of_op[index(ops.back())]) {
+          release.tensors.push_back(made);
+        }
+      }
+    }
+    released_after_.push_back(std::move(release));
+  }
+
+  // Section 5: a region's function holds what it was passed until it is over, in forward and where
+  // the recompute of `around` runs it.
+  void release_at_end(std::int32_t around, OpId op) {
+    if (plan_.extent == Extent::kNeeded) return;
+    for (std::int32_t frame = tree_.frame_of_op[index(op)]; frame != around;
+         frame = tree_.frames[static_cast<std::size_t>(frame)].parent) {
+      const auto i = static_cast<std::size_t>(frame);
+      if (tree_.frames[i].end != tree_.position_of_op[index(op)] + 1) return;
+      released_after_.push_back({.step = sequence_.size() - 1, .tensors = inputs_[i]});
     }
   }
 
+  // `prefix`: what is passed to an outermost region, to the last Backward in it that saves
+  // something. `whole`: what is passed to any, to its last Backward.
   std::vector<Hold> holds() const {
     if (plan_.extent == Extent::kNeeded) return {};
-    std::vector<std::vector<TensorId>> inputs = region_inputs(graph_, tree_);
     std::vector<Hold> holds(tree_.frames.size());
     for (std::size_t i = plan_.order.size(); i-- > 0;) {
       const OpId op = plan_.order[i];
       if (!graph_.op(op).has_backward) continue;
-      const std::int32_t own = tree_.frame_of_op[index(op)];
-      if (plan_.extent == Extent::kPrefix) {
-        if (!graph_.op(op).saved.empty()) holds[static_cast<std::size_t>(own)].op = op;
-        continue;
-      }
-      for (std::int32_t frame = own; frame > 0;
+      if (plan_.extent == Extent::kPrefix && graph_.op(op).saved.empty()) continue;
+      for (std::int32_t frame = tree_.frame_of_op[index(op)]; frame > 0;
            frame = tree_.frames[static_cast<std::size_t>(frame)].parent) {
         holds[static_cast<std::size_t>(frame)].op = op;
       }
     }
     for (std::size_t frame = 1; frame < holds.size(); ++frame) {
-      holds[frame].tensors = std::move(inputs[frame]);
+      const bool is_nested = tree_.frames[frame].depth > 1;
+      if (plan_.extent == Extent::kWhole || !is_nested) holds[frame].tensors = inputs_[frame];
     }
     holds.erase(holds.begin());
     return holds;
@@ -134,10 +180,18 @@ class Lowering {
       is_read_later[index(tensor)] = true;
       dying.push_back(tensor);
     };
+    auto released = released_after_.rbegin();
     for (std::size_t i = sequence_.size(); i-- > 0;) {
       const Step& step = sequence_[i];
       const Op& op = graph_.op(step.op);
       dying.clear();
+      for (; released != released_after_.rend() && released->step == i; ++released) {
+        // What the step itself makes is not held: that is over when the next one begins.
+        const bool makes = step.kind != StepKind::kBackward;
+        for (const TensorId tensor : released->tensors) {
+          if (!makes || graph_.tensor(tensor).producer != step.op) read(tensor);
+        }
+      }
       if (step.kind == StepKind::kBackward) {
         for (const TensorId tensor : op.saved) read(tensor);
         for (const TensorId tensor : held_until[index(step.op)]) read(tensor);
@@ -172,8 +226,11 @@ class Lowering {
   const Plan& plan_;
   RegionTree tree_;
   RecomputeSets sets_;
+  std::vector<std::vector<TensorId>> inputs_;    // by frame
+  std::vector<std::int32_t> last_read_at_ = {};  // by tensor: in forward, position of the last op
   std::vector<bool> is_recomputed_ = {};
-  std::vector<Step> sequence_ = {};  // without frees
+  std::vector<Step> sequence_ = {};           // without frees
+  std::vector<Release> released_after_ = {};  // by step
 };
 
 }  // namespace

@@ -294,16 +294,18 @@ def plan_json(program, extent):
 
 
 class Kernels(TorchDispatchMode):
-    """Counts what runs below autograd."""
+    """Counts what runs below autograd, and watches all that it makes."""
 
-    def __init__(self):
+    def __init__(self, watch):
         super().__init__()
+        self.watch = watch
         self.count = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         if function is not torch.ops.aten.detach.default:  # checkpoint's own
             self.count += 1
+            self.watch(result if isinstance(result, (tuple, list)) else [result])
         return result
 
 
@@ -336,10 +338,10 @@ class TorchRun:
 
     def run(self, with_regions=True):
         loss = self.forward(self.program.regions if with_regions else [])
-        self.bytes_after_forward = self.live_bytes()
+        self.bytes_after_forward = self.live_bytes() - FLOAT
         self.in_backward = True
         loss.backward()
-        self.live.append(self.live_bytes() - loss.nbytes)
+        self.begin_step()
         return {name: leaf.grad for name, leaf in self.leaves.items() if leaf.requires_grad}
 
     def live_bytes(self):
@@ -383,20 +385,17 @@ class TorchRun:
             arguments.append(self.leaves[op.parameter])
         if self.in_backward:
             self.begin_step()
-        with Kernels() as kernels:
+        with Kernels(self.watch) as kernels:
             try:
                 results = KINDS[op.kind](*arguments)
             finally:
                 self.note(op, kernels.count)
         results = results if isinstance(results, tuple) else (results,)
         environment.update(zip(op.outputs, results))
-        self.watch(results)
-        if op.kind in AUXILIARIES or op.kind == "dropout":
-            self.watch_saved(results[0].grad_fn)
         if results[0].grad_fn is not None:
             # Behind its recompute, which the node itself starts.
             results[0].grad_fn.register_prehook(lambda gradients: self.begin_step())
-            results[0].grad_fn.register_hook(lambda *_: self.events.append(f"B {op.name}"))
+            results[0].grad_fn.register_hook(lambda *_: self.finish_backward(op))
 
     def note(self, op, kernel_count):
         """An op has run when all its kernels have; a dropout when its mask is made."""
@@ -408,15 +407,19 @@ class TorchRun:
             self.events.append(f"R {op.name}")
 
     def begin_step(self):
-        if len(self.live) < len(self.events):
-            self.live.append(self.live_bytes())
+        """Measures behind the step before. None for what there is no moment to measure: behind the
+        last op of a recompute, from where the node that started it goes on."""
+        self.live += [None] * (len(self.events) - len(self.live))
+        if self.live:
+            self.live[-1] = self.live_bytes() - FLOAT  # run() holds the loss
+
+    def finish_backward(self, op):
+        if self.live and self.events[len(self.live) - 1].startswith("R"):
+            self.live[-1] = None
+        self.events.append(f"B {op.name}")
 
     def watch(self, tensors):
         for tensor in tensors:
             storage = tensor.untyped_storage()
-            if storage._cdata in self.resident:
-                continue
-            self.storages.append((StorageWeakRef(storage), storage.nbytes()))
-
-    def watch_saved(self, node):
-        pass
+            if storage._cdata not in self.resident:
+                self.storages.append((StorageWeakRef(storage), storage.nbytes()))
