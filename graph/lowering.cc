@@ -53,6 +53,8 @@ class Lowering {
       recompute_for(op);
       sequence_.push_back({.kind = StepKind::kBackward, .op = op});
     }
+    std::stable_sort(released_after_.begin(), released_after_.end(),
+                     [](const Release& a, const Release& b) { return a.step < b.step; });
     return {.steps = with_frees(), .warnings = std::move(sets_.warnings)};
   }
 
@@ -104,29 +106,66 @@ class Lowering {
     if (is_recomputed_[i]) return;
     is_recomputed_[i] = true;
     for (const std::int32_t outer : sets_.reads_frames[i]) recompute(outer);
+    const std::size_t first_step = sequence_.size();
     for (const OpId op : sets_.ops_of_frame[i]) {
       sequence_.push_back({.kind = StepKind::kRecompute, .op = op});
       release_at_end(frame, op);
     }
-    release_after_recompute(frame);
+    release_in_recompute(frame, first_step);
   }
 
-  // Section 5: behind a recompute, the function that it ran lets go of what its last ops, not run
-  // again, and those outside would have read, and a nested region of what it was passed.
-  void release_after_recompute(std::int32_t frame) {
+  // Section 5: what a recompute makes, or takes from what was kept, its function holds up to the
+  // last op that reads it, whether that runs again or not; to the end of the recompute where that
+  // is past its stop. There a nested region lets go of what it was passed.
+  void release_in_recompute(std::int32_t frame, std::size_t first_step) {
     const auto i = static_cast<std::size_t>(frame);
     if (plan_.extent == Extent::kNeeded || sequence_.empty()) return;
-    Release release{.step = sequence_.size() - 1};
-    if (plan_.extent == Extent::kPrefix && tree_.frames[i].depth > 1) release.tensors = inputs_[i];
-    const std::vector<OpId>& ops = sets_.ops_of_frame[i];
-    for (const OpId op : ops) {
-      for (const TensorId made : graph_.op(op).outputs) {
-        if (last_read_at_[index(made)] > tree_.position_of_op[index(ops.back())]) {
-          release.tensors.push_back(made);
-        }
-      }
+    const bool is_nested = tree_.frames[i].depth > 1;
+    if (plan_.extent == Extent::kPrefix && is_nested) {
+      released_after_.push_back({.step = sequence_.size() - 1, .tensors = inputs_[i]});
     }
-    released_after_.push_back(std::move(release));
+    for (const OpId op : sets_.ops_of_frame[i]) {
+      for (const TensorId made : graph_.op(op).outputs) release_made(frame, first_step, made);
+    }
+    for (const TensorId kept : kept_before_stop(frame)) release_made(frame, first_step, kept);
+  }
+
+  // Behind the last step of the recompute at or before the last op that reads it.
+  void release_made(std::int32_t frame, std::size_t first_step, TensorId tensor) {
+    const std::vector<OpId>& ops = sets_.ops_of_frame[static_cast<std::size_t>(frame)];
+    const std::int32_t made_at = tree_.position_of_op[index(graph_.tensor(tensor).producer)];
+    const std::int32_t until = std::max(made_at, last_read_at_[index(tensor)]);
+    const auto behind = std::upper_bound(
+        ops.begin(), ops.end(), until,
+        [&](std::int32_t position, OpId op) { return position < tree_.position_of_op[index(op)]; });
+    const std::size_t steps = first_step + static_cast<std::size_t>(behind - ops.begin());
+    if (steps > 0) released_after_.push_back({.step = steps - 1, .tensors = {tensor}});
+  }
+
+  // What an outermost region keeps, and its recompute takes: made before the stop.
+  std::vector<TensorId> kept_before_stop(std::int32_t frame) const {
+    std::vector<TensorId> before;
+    for (const TensorId kept : keep_list(frame)) {
+      if (!is_behind_stop(frame, kept)) before.push_back(kept);
+    }
+    return before;
+  }
+
+  bool is_behind_stop(std::int32_t frame, TensorId tensor) const {
+    const OpId producer = graph_.tensor(tensor).producer;
+    return tree_.position_of_op[index(producer)] >=
+           sets_.stop_of_frame[static_cast<std::size_t>(frame)];
+  }
+
+  // `prefix` only: no other checkpoint of torch has one.
+  const std::vector<TensorId>& keep_list(std::int32_t frame) const {
+    static const std::vector<TensorId> kNothing;
+    if (plan_.extent != Extent::kPrefix) return kNothing;
+    for (const Region& region : plan_.regions) {
+      const Frame& of = tree_.frames[static_cast<std::size_t>(frame)];
+      if (of.depth == 1 && region.begin == of.begin) return region.keep;
+    }
+    return kNothing;
   }
 
   // Section 5: a region's function holds what it was passed until it is over, in forward and where
@@ -158,6 +197,11 @@ class Lowering {
     for (std::size_t frame = 1; frame < holds.size(); ++frame) {
       const bool is_nested = tree_.frames[frame].depth > 1;
       if (plan_.extent == Extent::kWhole || !is_nested) holds[frame].tensors = inputs_[frame];
+      for (const TensorId kept : keep_list(static_cast<std::int32_t>(frame))) {
+        if (is_behind_stop(static_cast<std::int32_t>(frame), kept)) {
+          holds[frame].tensors.push_back(kept);  // no recompute takes it
+        }
+      }
     }
     holds.erase(holds.begin());
     return holds;

@@ -14,6 +14,8 @@ namespace cairn {
 
 struct RecomputeSets {
   std::vector<std::vector<OpId>> ops_of_frame = {};  // in plan order; the root's is empty
+  // By frame, `prefix`: position of the op at which its recompute stops.
+  std::vector<std::int32_t> stop_of_frame = {};
   // Frames whose recompute this frame's recompute reads from; they run first.
   std::vector<std::vector<std::int32_t>> reads_frames = {};
   std::vector<bool> is_kept = {};  // by tensor: in a keep list, or forced to be

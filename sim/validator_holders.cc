@@ -83,7 +83,11 @@ class HolderReads {
 
   void hold_to_backward(std::size_t rule) {
     if (rules_[rule].held_until == kNoPosition) return;
-    add(rules_[rule].inputs, backward_run_[static_cast<std::size_t>(rules_[rule].held_until)]);
+    const std::size_t run = backward_run_[static_cast<std::size_t>(rules_[rule].held_until)];
+    add(rules_[rule].inputs, run);
+    for (const TensorId kept : rules_[rule].kept) {
+      if (position_[index(graph_.tensor(kept).producer)] >= rules_[rule].stop) add({kept}, run);
+    }
   }
 
   void hold_in_recompute(std::size_t rule) {
@@ -93,10 +97,25 @@ class HolderReads {
     if (rules_[rule].lets_go_behind_recompute) add(rules_[rule].inputs, last);
     for (std::size_t run = recompute.begin; run < recompute.end; ++run) {
       for (const TensorId made : graph_.op(runs_[run].op).outputs) {
-        if (last_read_[index(made)] > position_of_run(last)) add({made}, last);
+        add({made}, last_use(recompute, made));
       }
       hold_in_sweep(rule, run);
     }
+    // The recompute takes what was kept where that was made; what it stops before, nobody takes.
+    for (const TensorId kept : rules_[rule].kept) {
+      const bool is_taken = position_[index(graph_.tensor(kept).producer)] < rules_[rule].stop;
+      if (is_taken) add({kept}, last_use(recompute, kept));
+    }
+  }
+
+  // The last run of the recompute that stands, in the plan's order, no later than the last op that
+  // reads the tensor; the run before the recompute where all of it stands later.
+  std::size_t last_use(const Recompute& recompute, TensorId tensor) const {
+    const std::int32_t until =
+        std::max(last_read_[index(tensor)], position_[index(graph_.tensor(tensor).producer)]);
+    std::size_t run = recompute.end;
+    while (run > recompute.begin && position_of_run(run - 1) > until) --run;
+    return run - 1;
   }
 
   // Where the recompute runs the last op of a region inside.

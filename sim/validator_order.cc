@@ -236,6 +236,8 @@ class RuleMaker {
     }
     rule.inputs = inputs_of(region);
     if (rule.trigger != kNoPosition) run_until(region, end, /*also_kept=*/false, rule);
+    rule.stop = end;
+    rule.kept = region.keep;
     if (is_nested) {
       rule.lets_go_behind_recompute = rule.trigger != kNoPosition;
     } else {

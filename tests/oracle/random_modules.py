@@ -4,6 +4,7 @@ One Program is run by torch for real, and written down as a plain graph and a pl
 """
 
 import dataclasses
+import functools
 import json
 import random
 
@@ -11,7 +12,8 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import (CheckpointPolicy, checkpoint,
+                                    create_selective_checkpoint_contexts)
 
 SIDE = 6  # every tensor has SIDE rows, and one to three times as many columns
 FLOAT = 4
@@ -294,16 +296,18 @@ def plan_json(program, extent):
 
 
 class Kernels(TorchDispatchMode):
-    """Counts what runs below autograd, and watches all that it makes."""
+    """Counts the kernels of forward's ops, and watches all that they make. Entered before all other
+    modes: it does not see what a selective checkpoint answers from what it kept."""
 
     def __init__(self, watch):
         super().__init__()
         self.watch = watch
+        self.in_op = False
         self.count = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
-        if function is not torch.ops.aten.detach.default:  # checkpoint's own
+        if self.in_op and function is not torch.ops.aten.detach.default:  # checkpoint's own
             self.count += 1
             self.watch(result if isinstance(result, (tuple, list)) else [result])
         return result
@@ -316,7 +320,9 @@ class TorchRun:
         self.program, self.seed = program, seed
         self.options = options  # of checkpoint()
         self.last = program.last_reads() | {program.ops[-1].outputs[0]: len(program.ops)}
-        self.kernels = {}  # of an op's first run
+        self.kernels = Kernels(self.watch)
+        self.op = None  # in work
+        self.kernel_counts = {}  # of an op's first run
         self.events = []  # of backward: "R op", "B op"
         self.live = []  # bytes of forward's tensors that are live, behind each step of backward
         self.storages = []  # StorageWeakRef, bytes
@@ -337,6 +343,10 @@ class TorchRun:
         return environment[self.program.ops[-1].outputs[0]]
 
     def run(self, with_regions=True):
+        with self.kernels:
+            return self._run(with_regions)
+
+    def _run(self, with_regions):
         loss = self.forward(self.program.regions if with_regions else [])
         self.bytes_after_forward = self.live_bytes() - FLOAT
         self.in_backward = True
@@ -376,8 +386,17 @@ class TorchRun:
             self.run_items(region.begin, region.end, region.inner, inside)
             return tuple(inside[name] for name in outputs)
 
-        results = checkpoint(function, *[environment[name] for name in inputs], **self.options)
+        options = dict(self.options)
+        if region.keep:
+            options["context_fn"] = functools.partial(create_selective_checkpoint_contexts,
+                                                      lambda *_, **__: self.policy(region))
+        results = checkpoint(function, *[environment[name] for name in inputs], **options)
         environment.update(zip(outputs, results))
+
+    def policy(self, region):
+        """Of the op in work, everything is kept or nothing."""
+        keep = any(name in region.keep for name in self.op.outputs)
+        return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
 
     def run_op(self, op, environment):
         arguments = [environment[name] for name in op.inputs]
@@ -385,11 +404,12 @@ class TorchRun:
             arguments.append(self.leaves[op.parameter])
         if self.in_backward:
             self.begin_step()
-        with Kernels(self.watch) as kernels:
-            try:
-                results = KINDS[op.kind](*arguments)
-            finally:
-                self.note(op, kernels.count)
+        self.op, self.kernels.in_op, self.kernels.count = op, True, 0
+        try:
+            results = KINDS[op.kind](*arguments)
+        finally:
+            self.kernels.in_op = False
+            self.note(op, self.kernels.count)
         results = results if isinstance(results, tuple) else (results,)
         environment.update(zip(op.outputs, results))
         if results[0].grad_fn is not None:
@@ -400,9 +420,9 @@ class TorchRun:
     def note(self, op, kernel_count):
         """An op has run when all its kernels have; a dropout when its mask is made."""
         if not self.in_backward:
-            self.kernels.setdefault(op.name, kernel_count)
+            self.kernel_counts.setdefault(op.name, kernel_count)
             return
-        expected = self.kernels[op.name] - (op.kind == "dropout")
+        expected = self.kernel_counts[op.name] - (op.kind == "dropout")
         if kernel_count >= expected:
             self.events.append(f"R {op.name}")
 
