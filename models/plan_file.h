@@ -19,7 +19,7 @@ namespace cairn {
 Plan read_plan(const Document& document, const Graph& graph, std::optional<Extent> extent);
 
 // The plan as a file; read_plan gives the same plan again.
-std::string plan_text(const Graph& graph, const Plan& plan);
+std::string plan_file_text(const Graph& graph, const Plan& plan);
 
 // Writes all of it or leaves what was there. Throws InputError.
 void write_plan_file(const std::filesystem::path& path, const Graph& graph, const Plan& plan);

@@ -105,12 +105,12 @@ class PlanWriter {
 
 }  // namespace
 
-std::string plan_text(const Graph& graph, const Plan& plan) {
+std::string plan_file_text(const Graph& graph, const Plan& plan) {
   return PlanWriter(graph, plan).text();
 }
 
 void write_plan_file(const std::filesystem::path& path, const Graph& graph, const Plan& plan) {
-  write_file(path, plan_text(graph, plan));
+  write_file(path, plan_file_text(graph, plan));
 }
 
 }  // namespace cairn
