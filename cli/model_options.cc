@@ -19,8 +19,6 @@ namespace {
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 
-constexpr std::array kExtents = {Extent::kNeeded, Extent::kPrefix, Extent::kWhole};
-
 // Types that weights and activations are trained in.
 constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
 
@@ -132,7 +130,7 @@ void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_checkpointing_option(CLI::App& command, std::string& text) {
+void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text) {
   command
       .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
       ->type_name("S");
@@ -146,6 +144,14 @@ void add_extent_option(CLI::App& command, std::string& text) {
   command
       .add_option("--extent", text,
                   "How much a recompute reruns: needed, prefix\nor whole; default " + text)
+      ->type_name("E");
+}
+
+void add_extent_option(CLI::App& command, std::optional<std::string>& text) {
+  command
+      .add_option(
+          "--extent", text,
+          "How much a recompute reruns: needed, prefix\nor whole; default the plan's, or prefix")
       ->type_name("E");
 }
 
@@ -215,13 +221,10 @@ ModelRequest model_request(const ModelOptions& options) {
 }
 
 Extent parse_extent(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Extent extent : kExtents) {
-    if (text == extent_name(extent)) return extent;
-    names.emplace_back(extent_name(extent));
-  }
-  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}", join_names(names),
-                               text, did_you_mean(text, names)));
+  if (const std::optional<Extent> extent = find_extent(text)) return *extent;
+  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}",
+                               join_names(extent_names()), text,
+                               did_you_mean(text, extent_names())));
 }
 
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {

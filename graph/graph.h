@@ -116,6 +116,7 @@ struct Op {
   std::vector<TensorId> outputs = {};
   std::vector<TensorId> auxiliaries = {};
   std::vector<TensorId> saved = {};         // what Backward reads, besides gradients; no repeats
+  std::vector<TensorId> unread_saved = {};  // the same where the loss does not depend on the op
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
 
   std::int64_t workspace_bytes = 0;
@@ -129,6 +130,8 @@ struct Op {
   SideEffect side_effect = SideEffect::kNone;
   bool in_place = false;      // outputs[0] overwrites inputs[0]'s storage
   bool has_backward = false;  // some output has a gradient
+  // A custom autograd.Function: it saves its inputs too when its forward is over, not before.
+  bool saves_after_forward = false;
 };
 
 struct Graph {

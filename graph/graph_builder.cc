@@ -77,6 +77,10 @@ void derive_gradients(Graph& graph) {
     op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(),
                                   [&](TensorId id) { return graph.tensor(id).has_gradient; });
     if (!op.has_backward) {
+      const bool is_recorded = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+        return graph.tensor(id).requires_grad;
+      });
+      if (is_recorded) op.unread_saved = std::move(op.saved);
       op.saved.clear();
       continue;
     }

@@ -49,6 +49,7 @@ struct CustomOp {
   RecomputePolicy recompute = RecomputePolicy::kYes;
   SideEffect side_effect = SideEffect::kNone;
   bool in_place = false;
+  bool saves_after_forward = false;
   std::string module = {};
   std::int32_t block = -1;
 };
