@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct ModelOptions {
   std::vector<std::string> set = {};
   std::optional<std::string> precision = {};
   std::string optimizer = "adamw";
-  std::optional<std::string> attention = {};
+  std::map<std::string, std::string> implementations = {};  // by option, as far as given
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
   std::string part = "all";
