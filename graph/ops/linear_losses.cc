@@ -103,7 +103,8 @@ OpDerivation derive_fused(const OpContext& op) {
 // LinearCrossEntropyOptions(), which on CUDA are the policy compact and half as many rows in a
 // chunk. bf16 has fp32 logits, their copy in bf16, and an fp32 copy of the chunk's input; all have
 // the chunk's rows of the weight, one a label. A row has its label, its weight and whether it
-// counts.
+// counts. To autograd the gradients are outputs of forward, whose own gradients, zeros, Backward
+// makes.
 OpDerivation derive_chunked(const OpContext& op) {
   const HeadSizes sizes = head_sizes(op);
   if (op.attributes.softcap) {
@@ -121,6 +122,11 @@ OpDerivation derive_chunked(const OpContext& op) {
       sum(op, {product(op, {logits, is_wide ? 4 + sizes.item_bytes : sizes.item_bytes}),
                has_wide_inputs ? product(op, {4, inputs}) : 0,
                product(op, {sizes.item_bytes, inputs}), product(op, {8 + 4 + 1, sizes.rows})});
+  for (const TensorSketch& gradient : result.auxiliaries) {
+    const std::int64_t bytes =
+        product(op, {element_count(gradient.shape, op.name), sizes.item_bytes});
+    result.backward_workspace_bytes = sum(op, {result.backward_workspace_bytes, bytes});
+  }
   return result;
 }
 

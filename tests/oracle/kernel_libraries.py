@@ -2,7 +2,7 @@
 
 What these libraries allocate, save for backward and write gradients over is decided by their Python
 code around Triton kernels, and a kernel allocates nothing. So that code runs here as it is installed
-(`./dev` puts it into a folder of its own, kernel_requirements.txt), with a Triton in its place whose
+(`./dev` puts it into a folder of its own, kernels_requirements.txt), with a Triton in its place whose
 kernels return at once: any device will do, and no number that they compute means anything.
 """
 
