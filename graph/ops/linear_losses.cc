@@ -50,10 +50,11 @@ std::vector<TensorSketch> head_parameters(const OpContext& op) {
   return parameters;
 }
 
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b == 0 ? 0 : 1); }
+
 // Rows of a chunk whose logits are about as large as the head's input: the next power of 2 of
 // rows / ceil(classes / features).
 std::int64_t chunk_rows(const HeadSizes& sizes) {
-  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return a / b + (a % b == 0 ? 0 : 1); };
   const std::int64_t chunks = ceil_div(sizes.classes, sizes.features);
   return static_cast<std::int64_t>(
       std::bit_ceil(static_cast<std::uint64_t>(ceil_div(sizes.rows, chunks))));
@@ -132,11 +133,12 @@ OpDerivation derive_chunked(const OpContext& op) {
 
 // cut-cross-entropy 25.1.1 (cce.py, cce_backward.py): a logsumexp a row and a mean of each class's
 // logits are saved with its inputs; Backward computes the logits again, in the kernel that makes
-// both gradients. It sorts the classes by that mean first: values, int64 positions and their int32
-// copy.
+// both gradients. It sorts the classes by that mean first, into values and int64 positions, and
+// holds an int32 copy of the positions, and locks, int32 for each row and class, while it runs.
 OpDerivation derive_cut(const OpContext& op) {
   const HeadSizes sizes = head_sizes(op);
   const Tensor& input = *op.inputs[0];
+  const Tensor& weight = *op.parameters[0];
   if (op.attributes.bias) refuse(op, "cut-cross-entropy has no bias");
   if (input.data_type == DataType::kFloat32) {
     refuse(op, "cut-cross-entropy takes 16-bit types only, found fp32");
@@ -149,9 +151,18 @@ OpDerivation derive_cut(const OpContext& op) {
                                        .data_type = DataType::kFloat32,
                                        .shape = {sizes.classes}}},
                       .saved = {.inputs = {0, 1, 2}, .auxiliaries = {0, 1}},
-                      .workspace_bytes = product(op, {4, sizes.rows}),
-                      .backward_workspace_bytes = product(op, {4 + 8 + 4, sizes.classes})};
-  const int gradients = (input.requires_grad ? 1 : 0) + (op.parameters[0]->requires_grad ? 1 : 0);
+                      .workspace_bytes = product(op, {4, sizes.rows})};
+  std::int64_t gradient_bytes = input.bytes;  // made also where the input needs none
+  if (weight.requires_grad) gradient_bytes = sum(op, {gradient_bytes, weight.bytes});
+  const std::int64_t lock_columns = ceil_div(sizes.features, 64);
+  const auto locks = [&](std::int64_t count) {
+    return product(op, {4, ceil_div(count, lock_columns), lock_columns});
+  };
+  const std::int64_t order_bytes = product(op, {4, sizes.classes});
+  const std::int64_t kernel_bytes = sum(op, {order_bytes, locks(sizes.rows), locks(sizes.classes)});
+  const std::int64_t sort_bytes = product(op, {4 + 8, sizes.classes});
+  result.backward_workspace_bytes = std::max(kernel_bytes, sort_bytes - gradient_bytes);
+  const int gradients = 1 + (weight.requires_grad ? 1 : 0);
   result.forward = matmul_cost(sizes.product_flops, 1);
   result.backward = matmul_cost(product(op, {1 + gradients, sizes.product_flops}), 1);
   return result;

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 import torch
-from live_bytes import step_peak_bytes
+from live_bytes import peak_bytes, step_peak_bytes
 from peak_test import BATCH as PEAK_BATCH
 from peak_test import TOKENS as PEAK_TOKENS
 from peak_test import build as build_for_peak
@@ -120,6 +120,21 @@ def test_a_cut_loss_keeps_its_inputs_and_two_rows_of_statistics():
     logsumexp, mean_logits = 4 * 64, 4 * 100
     assert sorted(kept.elements()) == sorted(
         [x.nbytes, weight.nbytes, labels.nbytes, logsumexp, mean_logits])
+
+
+@pytest.mark.parametrize("head_trains, rows", [(True, 512), (False, 512), (False, 8)])
+def test_backward_of_a_cut_loss_makes_the_gradients_an_order_of_classes_and_locks(head_trains, rows):
+    # graph/ops/linear_losses.cc: what is sorted is gone when the gradients are made.
+    classes, features = 1000, 100
+    x = torch.zeros(rows, features, dtype=BF16, requires_grad=True)
+    weight = torch.zeros(classes, features, dtype=BF16, requires_grad=head_trains)
+    loss = kernels.cut_linear_cross_entropy(x, weight, torch.zeros(rows, dtype=torch.long))
+    gradients = x.nbytes + weight.nbytes * head_trains
+    locks = 4 * 2 * -(-rows // 2) + 4 * 2 * -(-classes // 2)  # ceil(100 / 64) = 2 columns
+    cpus_own = 8 * classes  # which its sort takes beside values and positions
+    in_sort, in_kernel = (4 + 8) * classes + cpus_own, gradients + 4 * classes + locks
+    gradient_of_the_loss = 4
+    assert peak_bytes(loss.backward) == max(in_sort, in_kernel) + gradient_of_the_loss
 
 
 def test_a_layer_norm_keeps_its_input_and_two_statistics():
