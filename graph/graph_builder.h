@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "graph/name_index.h"
 #include "graph/ops/op_kind.h"
+#include "graph/optimizer_rule.h"
 
 // Builds a Graph op by op, in execution order, and derives what each op makes and saves.
 // Everything that a user's file can get wrong throws InputError naming the op or tensor.
@@ -58,8 +59,7 @@ struct CustomOp {
 
 class GraphBuilder {
  public:
-  // The optimizer keeps `optimizer_states` tensors of each trainable parameter's type and shape.
-  GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states = 0);
+  GraphBuilder(std::string name, DataType parameter_type, const OptimizerRule& optimizer = {});
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
@@ -78,6 +78,12 @@ class GraphBuilder {
 
   void mark_logits(TensorId tensor);
 
+  // Names of a program, besides ops, hold the tensor until `last_op` has run: the last op of their
+  // scope, which may be known only when it ends. Of several the latest counts. Inputs and
+  // parameters are there anyway. Throws InputError for an auxiliary, which has no name, and where
+  // the tensor is made behind `last_op`.
+  void hold_until(TensorId tensor, OpId last_op);
+
   // Room for so many more ops and tensors: saves moving those that are there.
   void reserve(std::size_t op_count, std::size_t tensor_count);
 
@@ -90,13 +96,15 @@ class GraphBuilder {
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   // kNoTensor when there is none of that name.
   TensorId find(std::string_view name) const;
+  // kNoOp when there is none of that name.
+  OpId find_op(std::string_view name) const;
 
   // Derives which tensors have gradients from `loss`, checks the whole, and hands the graph over.
   Graph build(TensorId loss);
 
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
-  std::int64_t optimizer_bytes(const std::string& name, std::int64_t bytes, bool trainable) const;
+  TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
   std::vector<const Tensor*> tensors_of(const std::vector<TensorId>& ids) const;
   void add_sketches(const OpDerivation& derivation, Op& op);
@@ -106,7 +114,7 @@ class GraphBuilder {
 
   Graph graph_ = {};
   DataType parameter_type_ = DataType::kFloat32;
-  std::int64_t optimizer_states_ = 0;
+  OptimizerRule optimizer_ = {};
   bool trainable_ = true;
   NameIndex<TensorId> tensors_by_name_;
   NameIndex<OpId> ops_by_name_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,9 +89,16 @@ struct FamilyOp {
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
+  std::string held_until = {};  // "", a scope below, or a later op's name
   bool is_logits = false;
   bool is_cap = false;  // of the logits: part of a loss that takes the head
 };
+
+// Until when a name holds its tensor, besides the names of ops of its list.
+inline constexpr std::string_view kModuleScope = "module";    // until that list of ops ends
+inline constexpr std::string_view kBlockScope = "block";      // until the repeated block ends
+inline constexpr std::string_view kForwardScope = "forward";  // until the last op
+inline constexpr std::string_view kLossScope = "loss";        // until the loss is made
 
 // One op, or a block of them repeated `count` times.
 struct FamilyItem {
@@ -150,6 +158,7 @@ struct Layer {
   // head's, and its attributes are.
   bool takes_head = false;
   std::vector<FamilyRequirement> requirements = {};  // of a composite: on its attributes
+  bool is_inline = false;  // a composite that is no call: what goes in is held no longer for it
   std::vector<FamilyOp> ops = {};
   std::shared_ptr<const Document> document = {};
 };

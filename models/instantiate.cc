@@ -8,6 +8,7 @@
 #include "graph/error.h"
 #include "graph/graph_builder.h"
 #include "graph/ops/shapes.h"
+#include "models/family_ops.h"
 #include "models/family_values.h"
 #include "models/head_in_loss.h"
 #include "models/implementations.h"
@@ -40,7 +41,7 @@ class Instantiation {
         choices_(implementation_choices(request.family, request.layers, request.recipe)),
         layers_(chosen_layers(request.family, request.layers, choices_)),
         builder_(request.model_name, request.recipe.precision,
-                 optimizer_state_count(request.recipe.optimizer)) {}
+                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {}
 
   Graph run() {
     check_requirements();
@@ -50,13 +51,18 @@ class Instantiation {
     }
     TensorNames names;
     add_inputs(names);
+    HeldNames held;
     for (const FamilyItem& item : request_.family.items) {
       if (item.block_ops.empty()) {
-        add_family_op(item.op, request_.dims, names, {});
+        add_family_op(item.op, request_.dims, names, {}, held);
       } else {
         add_blocks(item, names);
+        end_scope(item.block_name, held);
       }
     }
+    end_scope(kModuleScope, held);
+    end_scope(kBlockScope, block_held_);
+    end_scope(kForwardScope, forward_held_);
     const TensorId made = names.find(loss.name);
     if (builder_.tensor(made).producer == kNoOp) {
       fail_at(document(), loss.position,
@@ -135,7 +141,14 @@ class Instantiation {
                         .block = next_block_++};
       const std::size_t ops_before = builder_.op_count();
       const std::size_t tensors_before = builder_.tensor_count();
-      for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place);
+      HeldNames held;
+      HeldNames outside = std::move(block_held_);
+      block_held_ = {};
+      block_held_.hold(carried, kBlockScope);  // an argument of the block's call
+      for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place, held);
+      end_scope(kModuleScope, held);
+      end_scope(kBlockScope, block_held_);
+      block_held_ = std::move(outside);
       carried = inside.find(item.carry_name);
       if (i == 0) {  // the others are most often as large
         const auto left = static_cast<std::size_t>(count - 1);
@@ -144,6 +157,35 @@ class Instantiation {
       }
     }
     names.set(item.carry_name, carried);
+  }
+
+  // Behind the op, and what spells it out: the scopes that end there, and what its names hold.
+  void hold_names(const FamilyOp& op, const TensorNames& names, HeldNames& held) {
+    end_scope(op.name, held);
+    if (op.held_until.empty()) return;
+    for (const std::string& name : made_names(op)) {
+      const TensorId tensor = names.find(name);
+      if (op.held_until == kForwardScope || op.held_until == kLossScope) {
+        forward_held_.hold(tensor, kForwardScope);  // the last op makes the loss
+      } else if (op.held_until == kBlockScope) {
+        block_held_.hold(tensor, kBlockScope);
+      } else {
+        held.hold(tensor, op.held_until);
+      }
+    }
+  }
+
+  // What is handed to a call is held until it returns.
+  static void hold_arguments(const FamilyOp& op, const TensorNames& names, HeldNames& held) {
+    for (const std::string& input : op.inputs) held.hold(names.find(input), kModuleScope);
+  }
+
+  // The scope ends behind the last op there is.
+  void end_scope(std::string_view scope, const HeldNames& held) {
+    if (builder_.op_count() == 0) return;
+    for (const TensorId tensor : held.held_until(scope)) {
+      builder_.hold_until(tensor, static_cast<OpId>(builder_.op_count() - 1));
+    }
   }
 
   // Ops that pass their input through count too: a repeated block may have nothing else.
@@ -193,10 +235,16 @@ class Instantiation {
     return true;
   }
 
-  void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
-                     const Place& place) {
-    const Layer* const layer = layer_for(op);
+  void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names, const Place& place,
+                     HeldNames& held) {
     if (is_part_of_loss(op, scope, names)) return;
+    place_family_op(op, scope, names, place, held);
+    hold_names(op, names, held);
+  }
+
+  void place_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
+                       const Place& place, HeldNames& held) {
+    const Layer* const layer = layer_for(op);
     if (layer == nullptr) {
       add_plain_op(op, op.name, scope, names, place);
       return;
@@ -206,7 +254,7 @@ class Instantiation {
     if (op.kind != nullptr) {
       add_layer(*layer, op, scope, names, place);
     } else {
-      add_composite(*layer, op, scope, names, place);
+      add_composite(*layer, op, scope, names, place, held);
     }
   }
 
@@ -243,7 +291,7 @@ class Instantiation {
 
   // The ops of a composite, each named below the op: "layers.0.mlp.gate".
   void add_composite(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
-                     const Place& place) {
+                     const Place& place, HeldNames& outer_held) {
     TensorNames inside = layer_inputs(layer, op, names);
     const Scope attributes = composite_scope(layer, op, scope);
     if (const auto unmet = unmet_requirement(layer.requirements, attributes)) {
@@ -252,7 +300,16 @@ class Instantiation {
     const Place within{.name_prefix = place.name_prefix + op.name + ".",
                        .module = joined_module(place.module, op.module),
                        .block = place.block};
-    for (const FamilyOp& inner : layer.ops) add_family_op(inner, attributes, inside, within);
+    HeldNames held;
+    if (!layer.is_inline) hold_arguments(op, names, held);
+    for (const FamilyOp& inner : layer.ops) {
+      add_family_op(inner, attributes, inside, within, held);
+    }
+    if (layer.is_inline) {
+      outer_held.take(held, kModuleScope);
+    } else {
+      end_scope(kModuleScope, held);
+    }
     for (std::size_t i = 0; i < layer.outputs.size(); ++i) {
       const std::string& name = op.output_names.empty() ? op.name : op.output_names[i];
       names.set(name, inside.find(layer.outputs[i]));
@@ -303,14 +360,19 @@ class Instantiation {
     Place within = place;
     within.name_prefix += op.name + ".";
     within.module = joined_module(place.module, op.module);
+    HeldNames held;
+    hold_arguments(op, names, held);
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
       add_plain_op(layer.ops[i], layer.ops[i].name, attributes, inside, within);
+      hold_names(layer.ops[i], inside, held);
     }
     within.name_prefix = place.name_prefix;
     const FamilyOp& last = layer.ops.back();
     layer_takes_head_ = layer.takes_head;
     add_plain_op(last, op.name, attributes, inside, within);
     layer_takes_head_ = false;
+    hold_names(last, inside, held);
+    end_scope(kModuleScope, held);
     const TensorId output = inside.find(last.name);
     check_layer_output(layer, op, scope, names, output);
     name_output(op, output, names);
@@ -388,6 +450,8 @@ class Instantiation {
   std::optional<HeadInLoss> head_ = {};              // of a loss that takes it
   bool layer_takes_head_ = false;                    // the one whose last op is being added
   GraphBuilder builder_;
+  HeldNames block_held_ = {};  // until the repeated block in work ends; outside of one, forward
+  HeldNames forward_held_ = {};
   std::int32_t next_block_ = 0;
   std::size_t op_count_ = 0;
 };

@@ -54,7 +54,9 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   refuse_overrides_of_plain_graph(request);
   LoadedModel model{.name = found.name};
   model.recipe.optimizer = request.optimizer;
-  model.graph = read_plain_graph(found.document, optimizer_state_count(request.optimizer));
+  model.recipe.step = request.step;
+  model.graph = read_plain_graph(found.document,
+                                 optimizer_rule(request.optimizer, request.step.optimizer_loop));
   return model;
 }
 
@@ -118,7 +120,8 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
   model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
                   .optimizer = request.optimizer,
-                  .implementations = request.implementations};
+                  .implementations = request.implementations,
+                  .step = request.step};
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
   if (const auto attention = model.implementations.find("attention");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/data_type.h"
+#include "graph/training_step.h"
 
 namespace cairn {
 
@@ -23,6 +24,7 @@ struct ModelRequest {
   std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
   std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
+  TrainingStep step = {};
   std::map<std::string, std::string> implementations = {};  // Recipe::implementations
   std::optional<double> expert_imbalance = {};              // Recipe::expert_imbalance
   std::optional<double> expert_capacity = {};               // Recipe::expert_capacity

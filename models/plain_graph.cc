@@ -32,8 +32,8 @@ auto with_place(const Document& document, Position position, Action action) {
 
 class PlainGraphReader {
  public:
-  PlainGraphReader(const Document& document, std::int64_t optimizer_states)
-      : document_(document), optimizer_states_(optimizer_states) {}
+  PlainGraphReader(const Document& document, const OptimizerRule& optimizer)
+      : document_(document), optimizer_(optimizer) {}
 
   Graph read() {
     Fields root(document_, document_.root, "a plain graph");
@@ -42,7 +42,7 @@ class PlainGraphReader {
                        fmt::format("expected version {}, found {}", kFormatVersion, version));
     }
     GraphBuilder builder(root.optional_text("name").value_or("graph"), DataType::kFloat32,
-                         optimizer_states_);
+                         optimizer_);
     read_inputs(root, builder);
     read_parameters(root, builder);
     const std::vector<Node>& ops = root.list("ops");
@@ -58,6 +58,7 @@ class PlainGraphReader {
       const std::vector<TensorId> outputs = read_op(ops, i, builder);
       if (i + 1 == ops.size()) loss = outputs[0];
     }
+    hold_names(ops, builder);
     if (loss_name) loss = loss_named(root, *loss_name, builder);
     const Node* loss_node = root.find("loss");
     const Position place = loss_node == nullptr ? document_.root.position : loss_node->position;
@@ -201,7 +202,7 @@ class PlainGraphReader {
   }
 
   std::vector<CustomTensor> read_made(Fields& op, std::string_view key,
-                                      const GraphBuilder& builder) const {
+                                      const GraphBuilder& builder) {
     std::vector<CustomTensor> made;
     const Node* node = op.find(key);
     if (node == nullptr) return made;
@@ -214,6 +215,14 @@ class PlainGraphReader {
           fields.fail_at_key("view_of",
                              "there is no tensor " + in_quotes(*base) + " before this op");
         }
+      }
+      if (const Node* scope = fields.find("held_until")) {
+        if (key == "auxiliaries") {
+          fields.fail_at_key("held_until",
+                             "an auxiliary, which only a Backward reads, has no name "
+                             "that holds it");
+        }
+        held_.push_back({.tensor = tensor.name, .scope = scope, .op = fields.text("held_until")});
       }
       fields.refuse_unknown();
       made.push_back(std::move(tensor));
@@ -241,8 +250,24 @@ class PlainGraphReader {
     return inputs;
   }
 
+  // The scopes of names, which end with ops that come later.
+  void hold_names(const std::vector<Node>& ops, GraphBuilder& builder) const {
+    for (const Held& held : held_) {
+      const OpId last_op = builder.find_op(held.op);
+      if (last_op == kNoOp) {
+        std::vector<std::string> known;
+        for (const Node& op : ops) known.push_back(op_name(op));
+        fail_at(document_, held.scope->position,
+                fmt::format("tensor '{}': key 'held_until': there is no op {}{}", held.tensor,
+                            in_quotes(held.op), did_you_mean(held.op, known)));
+      }
+      with_place(document_, held.scope->position,
+                 [&] { builder.hold_until(builder.find(held.tensor), last_op); });
+    }
+  }
+
   std::vector<TensorId> read_op(const std::vector<Node>& ops, std::size_t position,
-                                GraphBuilder& builder) const {
+                                GraphBuilder& builder) {
     const Node& node = ops[position];
     Fields unnamed(document_, node, fmt::format("op {}", position + 1));
     CustomOp op{.name = name_of(unnamed)};
@@ -304,8 +329,16 @@ class PlainGraphReader {
                      fmt::format("there is no tensor '{}'{}", name, did_you_mean(name, known)));
   }
 
+  // "held_until: op" on a tensor.
+  struct Held {
+    std::string tensor = {};
+    const Node* scope = nullptr;
+    std::string op = {};
+  };
+
   const Document& document_;
-  std::int64_t optimizer_states_ = 0;
+  OptimizerRule optimizer_ = {};
+  std::vector<Held> held_ = {};
   std::map<std::string, std::size_t> producer_of_ = {};
 };
 
@@ -318,8 +351,8 @@ bool is_plain_graph(const Document& document) {
   return false;
 }
 
-Graph read_plain_graph(const Document& document, std::int64_t optimizer_states) {
-  return PlainGraphReader(document, optimizer_states).read();
+Graph read_plain_graph(const Document& document, const OptimizerRule& optimizer) {
+  return PlainGraphReader(document, optimizer).read();
 }
 
 }  // namespace cairn

@@ -28,10 +28,14 @@ class GraphMaker {
     for (std::size_t i = 1; i < op_count; ++i) add_op("op" + std::to_string(i));
     const TensorId loss = add_loss();
     if (one_in(random_, 4)) add_op("behind");
+    hold_some();
     Graph graph = builder_.build(loss);
     for (Tensor& tensor : graph.tensors) {
-      const bool has_states = tensor.role == TensorRole::kParameter && tensor.requires_grad;
-      if (has_states && one_in(random_, 2)) tensor.optimizer_state_bytes = 2 * tensor.bytes;
+      const bool is_stepped = tensor.role == TensorRole::kParameter && tensor.has_gradient;
+      if (is_stepped && one_in(random_, 2)) tensor.optimizer_state_bytes = 2 * tensor.bytes;
+      if (!is_stepped || one_in(random_, 2)) continue;
+      tensor.optimizer_temporary_bytes = random_bytes(random_);
+      tensor.optimizer_carried_bytes = std::min(tensor.optimizer_temporary_bytes, tensor.bytes);
     }
     return graph;
   }
@@ -175,6 +179,18 @@ class GraphMaker {
     return values_.back();
   }
 
+  // Some outputs are held until some op from their own on.
+  void hold_some() {
+    if (one_in(random_, 3)) return;
+    for (const TensorId value : values_) {
+      const OpId producer = builder_.tensor(value).producer;
+      if (producer == kNoOp || !one_in(random_, 3)) continue;
+      const std::size_t first = index(producer);
+      const std::size_t last = first + pick(random_, builder_.op_count() - first);
+      builder_.hold_until(value, static_cast<OpId>(last));
+    }
+  }
+
   Random& random_;
   GraphBuilder builder_{"random", DataType::kFloat32};
   std::vector<TensorId> values_ = {};
@@ -244,6 +260,17 @@ void add_random_keeps(const Graph& graph, Plan& plan, Random& random) {
 std::size_t pick(Random& random, std::size_t count) { return random() % count; }
 
 bool one_in(Random& random, std::size_t count) { return pick(random, count) == 0; }
+
+TrainingStep random_training_step(Random& random) {
+  TrainingStep step;
+  step.optimizer_loop = one_in(random, 2) ? OptimizerLoop::kForLoop : OptimizerLoop::kFused;
+  step.optimizer_in_backward = one_in(random, 3);
+  if (step.optimizer_in_backward) return step;
+  step.micro_batches = 1 + static_cast<std::int64_t>(pick(random, 4));
+  step.keeps_gradients = one_in(random, 2);
+  if (one_in(random, 2)) step.optimizer_loop = OptimizerLoop::kForeach;
+  return step;
+}
 
 Graph random_graph(Random& random) { return GraphMaker(random).make(); }
 
