@@ -12,6 +12,7 @@
 #include "models/family_values.h"
 #include "models/head_in_loss.h"
 #include "models/implementations.h"
+#include "models/layer_use.h"
 #include "models/optimizer.h"
 #include "models/requirements.h"
 #include "models/tensor_names.h"
@@ -265,30 +266,6 @@ class Instantiation {
     return true;
   }
 
-  static TensorNames layer_inputs(const Layer& layer, const FamilyOp& op,
-                                  const TensorNames& names) {
-    TensorNames inside;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      inside.set(layer.inputs[i], names.find(op.inputs[i]));
-    }
-    return inside;
-  }
-
-  // What the ops of a layer see of where it is used: its attributes, and which block it is in.
-  static Scope composite_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) {
-    Scope inside;
-    if (const Value* block = find_value(scope, "block")) inside.values["block"] = *block;
-    for (const LayerAttribute& attribute : layer.attributes) {
-      const auto given =
-          std::find_if(op.layer_attributes.begin(), op.layer_attributes.end(),
-                       [&](const auto& entry) { return entry.first == attribute.name; });
-      inside.values[attribute.name] = given != op.layer_attributes.end()
-                                          ? evaluated(given->second, scope)
-                                          : evaluated(*attribute.default_value, inside);
-    }
-    return inside;
-  }
-
   // The ops of a composite, each named below the op: "layers.0.mlp.gate".
   void add_composite(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
                      const Place& place, HeldNames& outer_held) {
@@ -315,16 +292,6 @@ class Instantiation {
       names.set(name, inside.find(layer.outputs[i]));
     }
     if (op.is_logits) builder_.mark_logits(inside.find(layer.outputs[0]));
-  }
-
-  // The values of an op's attributes, 0 where it does not state one.
-  static void add_attributes(const FamilyOp& op, const Scope& scope, Scope& attributes) {
-    for (const AttributeKey key : op.kind->attributes) {
-      attributes.values[std::string(attribute_name(key))] = integer_value(0);
-    }
-    for (const auto& [key, expression] : op.attributes) {
-      attributes.values[std::string(attribute_name(key))] = evaluated(expression, scope);
-    }
   }
 
   // The head's parameters and module go to the op that has it in itself.

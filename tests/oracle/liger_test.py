@@ -166,12 +166,12 @@ def explained_bytes(model, answer, loss, dtype, plan, vocab):
     in_loss = answer["peak_at"].split()[-1].startswith(("loss", "logits"))
     explained = unmodelled_bytes(model, "llama", dtype, "sdpa", plan == "every-layer",
                                  LARGE_VOCAB if in_loss else SMALL_VOCAB)
-    if answer["peak_at"] == "forward of loss.logits32":
+    if answer["peak_at"] == "forward of loss":
         rows = BATCH * TOKENS
         explained -= 8  # the gradient of the loss and the mean's divisor come later
         explained += 8 * BATCH * (TOKENS + 1) + 8 * rows  # labels, padded and shifted
-        explained += 4 * rows  # a loss a row: the copied logits are there until then
         explained += (1 + 8 + 8) * rows  # Liger looks at labels: which count, and a product
+        explained -= 4  # the loss comes after that
     return explained
 
 
