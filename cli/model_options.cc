@@ -149,6 +149,12 @@ void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_checkpointing_option(CLI::App& command, std::string& text) {
+  command
+      .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
+      ->type_name("S");
+}
+
 void add_json_option(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "One JSON object instead of text");
 }

@@ -166,10 +166,7 @@ Command add_simulate_command(CLI::App& app) {
   CLI::App* const command = app.add_subcommand("simulate", "What happens in memory, step by step?");
   add_model_options(*command, options->model);
   add_gpu_option(*command, options->gpu);
-  command
-      ->add_option("--checkpointing", options->checkpointing,
-                   "none, every-layer, uniform:K or sqrt;\ndefault none")
-      ->type_name("S");
+  add_checkpointing_option(*command, options->checkpointing);
   add_extent_option(*command, options->extent);
   command->add_option("--top", options->top, "How many of the largest to list; default 10")
       ->type_name("N");
