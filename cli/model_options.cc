@@ -26,6 +26,17 @@ constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, Dat
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
     {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}}};
 
+// One for each of kImplementationOptions.
+constexpr std::array<std::pair<std::string_view, std::string_view>, kImplementationOptions.size()>
+    kImplementationHelp = {
+        {{"attention", "Implementation: eager, sdpa or flash; default the\nmodel family's"},
+         {"norm", "The same of norms: hf, torch, liger or megatron"},
+         {"rope", "The same of rotary positions: hf or liger"},
+         {"mlp", "The same of gated MLPs: hf, liger or megatron"},
+         {"loss",
+          "The same of the loss: hf, torch, liger, megatron;\nwithout a tensor of all logits: "
+          "fused-linear,\nchunked, cut"}}};
+
 std::pair<std::string, std::string> split_assignment(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
@@ -96,10 +107,16 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("N");
   command.add_flag("--keep-gradients", options.keep_gradients,
                    "Gradients stay from step to step, as with\nzero_grad(set_to_none=False)");
-  command
-      .add_option("--attention", options.attention,
-                  "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
-      ->type_name("A");
+  for (const auto& [name, help] : kImplementationHelp) {
+    command
+        .add_option_function<std::string>(
+            fmt::format("--{}", name),
+            [&options, option = std::string(name)](const std::string& choice) {
+              options.implementations[option] = choice;
+            },
+            std::string(help))
+        ->type_name("NAME");
+  }
   command
       .add_option(
           "--expert-imbalance", options.expert_imbalance,
@@ -195,10 +212,11 @@ ModelRequest model_request(const ModelOptions& options) {
                        .batch = parse_count(options.batch, "--batch", kKilo),
                        .optimizer = options.optimizer,
                        .step = training_step(options),
-                       .attention = options.attention.value_or(""),
+                       .implementations = options.implementations,
                        .folders = folder_paths(options.folders)};
-  if (options.attention && options.attention->empty()) {
-    throw InputError("--attention: expected an implementation, found an empty name");
+  for (const auto& [option, choice] : options.implementations) {
+    if (!choice.empty()) continue;
+    throw InputError(fmt::format("--{}: expected an implementation, found an empty name", option));
   }
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct ModelOptions {
   bool optimizer_in_backward = false;
   std::string accumulate = "1";
   bool keep_gradients = false;
-  std::optional<std::string> attention = {};
+  std::map<std::string, std::string> implementations = {};  // by option, as far as given
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
   std::string part = "all";

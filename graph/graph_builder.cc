@@ -305,8 +305,10 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        parameters.push_back(add_parameter(request.name + "." + sketch.suffix, parameter_type_,
-                                           sketch.shape, trainable_));
+        const std::string& owner =
+            request.parameters_of.empty() ? request.name : request.parameters_of;
+        parameters.push_back(
+            add_parameter(owner + "." + sketch.suffix, parameter_type_, sketch.shape, trainable_));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);
@@ -341,6 +343,11 @@ void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
   op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
   op.gradient_aliases.assign(op.inputs.size(), false);
   for (const std::size_t i : derivation.gradient_alias_inputs) op.gradient_aliases[i] = true;
+  op.gradient_places.assign(op.inputs.size(), kNoTensor);
+  for (const GradientPlace& place : derivation.gradient_places) {
+    op.gradient_places[place.input] =
+        place.auxiliary ? op.auxiliaries[*place.auxiliary] : op.inputs[place.input];
+  }
   op.workspace_bytes = derivation.workspace_bytes;
   op.backward_workspace_bytes = derivation.backward_workspace_bytes;
   op.sweep_workspace_bytes = derivation.sweep_workspace_bytes;
@@ -385,6 +392,11 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
   const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
   const std::vector<const Tensor*> parameters = tensors_of(parameter_ids);
   apply(request.kind->derive({request.name, request.attributes, inputs, parameters}), op);
+  if (request.is_logits) {
+    for (const auto* const made : {&op.outputs, &op.auxiliaries}) {
+      for (const TensorId tensor : *made) mark_logits(tensor);
+    }
+  }
   std::vector<TensorId> outputs = op.outputs;
   finish_op(std::move(op));
   return outputs;
@@ -403,6 +415,7 @@ Graph GraphBuilder::build(TensorId loss) {
   }
   derive_gradients(graph_);
   check_in_place(graph_, keep_all_plan(graph_).order);
+  check_gradient_places(graph_);
   return std::move(graph_);
 }
 

@@ -83,6 +83,13 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
       if (op.inputs[i] == aliased) op.gradient_aliases[i] = true;
     }
   }
+  op.gradient_places.assign(op.inputs.size(), kNoTensor);
+  for (const auto& [input, place] : custom.gradient_places) {
+    const TensorId of = of_this_op(input, true, "places the gradient of");
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == of) op.gradient_places[i] = of_this_op(place, false, "overwrites");
+    }
+  }
   if (op.in_place &&
       (op.outputs.empty() || op.inputs.empty() || custom.outputs[0].view_of != op.inputs[0])) {
     throw InputError(fmt::format(

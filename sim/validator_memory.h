@@ -49,9 +49,17 @@ struct Charge {
   Life life = {};
 };
 
+// A copy of a storage: who owns it, how long tensors are on it, and which of the charges it is.
+struct StorageCopy {
+  TensorId owner = kNoTensor;
+  Life life = {};
+  std::size_t charge = 0;
+};
+
 // What the rules say of memory.
 struct Account {
   std::vector<Charge> charges = {};
+  std::vector<StorageCopy> storage_copies = {};
   std::vector<TensorLife> tensor_lives = {};    // one a copy
   std::vector<TensorLife> gradient_lives = {};  // at most one a tensor
 };

@@ -99,7 +99,12 @@ class TensorAccount {
       const StepKind kind = runs_[run].kind;
       if (kind == StepKind::kCompute || kind == StepKind::kRecompute) add_run(run);
     }
-    for (const Charge& copy : storage_copies_) account_.charges.push_back(copy);
+    for (std::size_t i = 0; i < storage_copies_.size(); ++i) {
+      account_.storage_copies.push_back({.owner = owner_of_copy_[i],
+                                         .life = storage_copies_[i].life,
+                                         .charge = account_.charges.size()});
+      account_.charges.push_back(storage_copies_[i]);
+    }
   }
 
  private:
@@ -166,6 +171,7 @@ class TensorAccount {
     if (is_owner) {
       storage_copy_[index(tensor)] = storage_copies_.size();
       storage_copies_.push_back({.bytes = owned_bytes, .life = life});
+      owner_of_copy_.push_back(tensor);
       return;
     }
     for (const TensorId base : op.inputs) {
@@ -188,6 +194,7 @@ class TensorAccount {
   std::vector<std::int32_t> positions_;    // by op, in the plan's order
   std::vector<std::size_t> storage_copy_;  // by tensor: of its latest copy
   std::vector<Charge> storage_copies_ = {};
+  std::vector<TensorId> owner_of_copy_ = {};  // by storage copy
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(files == std::vector<std::string>{
                      "two_blocks.yaml", "two_blocks_plan.yaml", "families/gated_mlp.yaml",
                      "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
-                     "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml"});
+                     "layers/loss_without_logits.yaml", "catalogue/gated-mlp-tiny.yaml",
+                     "gated/config.json", "gpus/lab.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
@@ -44,6 +45,12 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(has_op("layers.0.mlp.act.activated"));
   CHECK(has_op("layers.0.mlp.act"));
   CHECK_FALSE(has_op("layers.1.drop"));  // its probability is 0
+
+  const LoadedModel cut = load_model({.model = "gated-mlp-tiny",
+                                      .implementations = {{"loss", "cut"}},
+                                      .folders = {folder.path()}});
+  CHECK(cut.graph.ops.back().kind->name == "cut_cross_entropy");
+  CHECK(parameter_count(cut.graph) == 1000 * hidden + blocks);
 
   const LoadedModel config =
       load_model({.model = (folder.path() / "gated").string(), .folders = {folder.path()}});
