@@ -44,6 +44,7 @@ struct Tensor {
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
   std::int64_t optimizer_state_bytes = 0;  // parameters only: states the optimizer keeps for it
+  std::int64_t master_weight_bytes = 0;    // parameters only: the optimizer's own copy of it
 };
 
 // What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).
@@ -151,6 +152,7 @@ std::int64_t parameter_count(const Graph& graph);
 std::int64_t active_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
+std::int64_t master_weight_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
 std::int64_t element_count(const Shape& shape, const std::string& what);

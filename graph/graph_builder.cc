@@ -100,18 +100,28 @@ void GraphBuilder::check_readable(const std::string& op_name,
   }
 }
 
-GraphBuilder::GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states)
-    : parameter_type_(parameter_type),
+GraphBuilder::GraphBuilder(std::string name, Precision precision, std::int64_t optimizer_states)
+    : precision_(precision),
       optimizer_states_(optimizer_states),
       tensors_by_name_(name_index<TensorId>(graph_)),
       ops_by_name_(name_index<OpId>(graph_)) {
   graph_.name = std::move(name);
 }
 
-std::int64_t GraphBuilder::optimizer_bytes(const std::string& name, std::int64_t bytes,
-                                           bool trainable) const {
-  if (!trainable) return 0;
-  return checked_multiply(bytes, optimizer_states_, "parameter '{}': optimizer states", name);
+// What the optimizer keeps for a trainable parameter: states, and with master weights a copy of it,
+// which the states are then like.
+Tensor GraphBuilder::with_optimizer_bytes(Tensor parameter) const {
+  if (!parameter.requires_grad) return parameter;
+  std::int64_t bytes = parameter.bytes;
+  if (precision_.master_type) {
+    bytes = checked_multiply(bytes / bytes_per_element(parameter.data_type),
+                             bytes_per_element(*precision_.master_type),
+                             "parameter '{}': its master copy", parameter.name);
+    parameter.master_weight_bytes = bytes;
+  }
+  parameter.optimizer_state_bytes = checked_multiply(
+      bytes, optimizer_states_, "parameter '{}': optimizer states", parameter.name);
+  return parameter;
 }
 
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
@@ -178,23 +188,21 @@ TensorId GraphBuilder::add_input_bytes(const std::string& name, std::int64_t byt
 TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
                                      bool trainable) {
   const std::int64_t bytes = shape_bytes(name, type, shape);
-  return add_tensor({.name = name,
-                     .data_type = type,
-                     .shape = std::move(shape),
-                     .bytes = bytes,
-                     .role = TensorRole::kParameter,
-                     .requires_grad = trainable,
-                     .optimizer_state_bytes = optimizer_bytes(name, bytes, trainable)},
+  return add_tensor(with_optimizer_bytes({.name = name,
+                                          .data_type = type,
+                                          .shape = std::move(shape),
+                                          .bytes = bytes,
+                                          .role = TensorRole::kParameter,
+                                          .requires_grad = trainable}),
                     kNoTensor);
 }
 
 TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t bytes,
                                            bool trainable) {
-  return add_tensor({.name = name,
-                     .bytes = bytes,
-                     .role = TensorRole::kParameter,
-                     .requires_grad = trainable,
-                     .optimizer_state_bytes = optimizer_bytes(name, bytes, trainable)},
+  return add_tensor(with_optimizer_bytes({.name = name,
+                                          .bytes = bytes,
+                                          .role = TensorRole::kParameter,
+                                          .requires_grad = trainable}),
                     kNoTensor);
 }
 
@@ -269,8 +277,8 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        parameters.push_back(add_parameter(request.name + "." + sketch.suffix, parameter_type_,
-                                           sketch.shape, trainable_));
+        parameters.push_back(add_parameter(request.name + "." + sketch.suffix,
+                                           precision_.parameter_type, sketch.shape, trainable_));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);
@@ -323,7 +331,7 @@ Shape GraphBuilder::output_shape(const OpRequest& request) const {
     const std::vector<const Tensor*> none;
     for (const TensorSketch& sketch :
          request.kind->parameters({request.name, request.attributes, inputs, none})) {
-      parameters.push_back({.data_type = parameter_type_, .shape = sketch.shape});
+      parameters.push_back({.data_type = precision_.parameter_type, .shape = sketch.shape});
     }
   }
   std::vector<const Tensor*> parameter_pointers;
@@ -333,12 +341,14 @@ Shape GraphBuilder::output_shape(const OpRequest& request) const {
       .shape;
 }
 
-std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
+std::vector<TensorId> GraphBuilder::add_op(const OpRequest& asked) {
+  OpRequest request = asked;
   CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
   check_input_count(request);
   check_readable(request.name, request.inputs);
   check_input_types(graph_, request);
-  const std::vector<TensorId> parameter_ids = add_parameters(request);
+  std::vector<TensorId> parameter_ids = add_parameters(request);
+  cast_reads(request, parameter_ids);
   Op op{.name = request.name,
         .module = request.module,
         .kind = request.kind,

@@ -2,15 +2,14 @@
 
 #include <string>
 
-#include "graph/data_type.h"
+#include "graph/precision.h"
 
 // How a model is trained, as far as it decides bytes and FLOPs.
 
 namespace cairn {
 
 struct Recipe {
-  // Parameters, activations and gradients are all of this type ("pure" precision).
-  DataType precision = DataType::kBFloat16;
+  Precision precision = {};
   std::string optimizer = "adamw";
   // An implementation the family names (eager, sdpa, flash); "" is the family's default.
   std::string attention = {};

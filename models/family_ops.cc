@@ -8,6 +8,7 @@
 
 #include "graph/data_type.h"
 #include "graph/error.h"
+#include "models/family_values.h"
 #include "models/fields.h"
 
 namespace cairn {
@@ -56,9 +57,8 @@ SharedWeight parse_shared_weight(const Document& document, const Node& node,
 void parse_data_type(const Document& document, const Node& node, const std::string& what,
                      FamilyOp& op) {
   op.data_type = to_text(document, node, what);
-  if (op.data_type == "activation" || find_data_type(op.data_type)) return;
-  std::vector<std::string> known = data_type_names();
-  known.emplace_back("activation");
+  const std::vector<std::string> known = type_names_of_files();
+  if (std::find(known.begin(), known.end(), op.data_type) != known.end()) return;
   fail_at(document, node.position,
           fmt::format("{}: expected one of {}, found '{}'", what, join_names(known), op.data_type));
 }

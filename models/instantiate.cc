@@ -45,6 +45,7 @@ struct Place {
   std::string name_prefix = {};  // "layers.3."
   std::string module = {};       // "model.layers.3"
   std::int32_t block = -1;
+  std::optional<DataType> activation = {};  // of the first input of the layer file around it
 };
 
 std::string joined_module(const std::string& outer, const std::string& inner) {
@@ -110,6 +111,11 @@ class Instantiation {
     }
   }
 
+  NamedTypes named_types(const Place& place) const {
+    const DataType parameter = request_.recipe.precision.parameter_type;
+    return {.activation = place.activation.value_or(parameter), .parameter = parameter};
+  }
+
   void add_inputs(TensorNames& names) {
     for (const FamilyInput& input : request_.family.inputs) {
       Shape shape;
@@ -118,8 +124,7 @@ class Instantiation {
       }
       names.set(input.name, with_place(*input.document, input.position, [&] {
                   return builder_.add_input(
-                      input.name, named_data_type(input.data_type, request_.recipe.precision),
-                      shape, false);
+                      input.name, named_data_type(input.data_type, named_types({})), shape, false);
                 }));
     }
   }
@@ -253,7 +258,8 @@ class Instantiation {
     const Scope attributes = composite_scope(layer, op, scope);
     const Place within{.name_prefix = place.name_prefix + op.name + ".",
                        .module = joined_module(place.module, op.module),
-                       .block = place.block};
+                       .block = place.block,
+                       .activation = builder_.tensor(inside.find(layer.inputs[0])).data_type};
     for (const FamilyOp& inner : layer.ops) add_family_op(inner, attributes, inside, within);
     for (std::size_t i = 0; i < layer.outputs.size(); ++i) {
       const std::string& name = op.output_names.empty() ? op.name : op.output_names[i];
@@ -287,6 +293,7 @@ class Instantiation {
     Place within = place;
     within.name_prefix += op.name + ".";
     within.module = joined_module(place.module, op.module);
+    within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
       add_plain_op(layer.ops[i], layer.ops[i].name, attributes, inside, within);
     }
@@ -304,7 +311,7 @@ class Instantiation {
                           const TensorNames& names, TensorId output) const {
     OpRequest request{.name = op.name,
                       .kind = op.kind,
-                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision)};
+                      .attributes = evaluate_attributes(op, scope, named_types({}))};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     const Shape expected = builder_.output_shape(request);
     const Shape& made = builder_.tensor(output).shape;
@@ -320,7 +327,7 @@ class Instantiation {
     if (passes_through(op, scope, names)) return;
     OpRequest request{.name = place.name_prefix + name,
                       .kind = op.kind,
-                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision),
+                      .attributes = evaluate_attributes(op, scope, named_types(place)),
                       .module = joined_module(place.module, op.module),
                       .block = place.block};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));

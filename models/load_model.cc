@@ -114,7 +114,8 @@ void add_sample_dims(const Family& family, const ModelRequest& request,
 void set_precision(const ModelRequest& request, const ModelNumbers& numbers, LoadedModel& model) {
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
-  model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
+  const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
+  model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
                   .attention = request.attention};
   model.attention = attention_choice(numbers.family, model.recipe);
@@ -122,7 +123,7 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
     model.notes.push_back(
         fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
   }
-  if (model.recipe.precision == DataType::kFloat32 &&
+  if (compute_type(model.recipe.precision) == DataType::kFloat32 &&
       (model.attention == "sdpa" || model.attention == "flash")) {
     model.notes.push_back(fmt::format(
         "CUDA's flash kernel has no fp32: {} attention runs another kernel there, with other "

@@ -22,6 +22,7 @@ Replay::Replay(const Graph& graph, const Schedule& schedule) : graph_(graph), sc
     if (!is_resident(tensor)) continue;
     attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
     live_bytes_ = checked_add(live_bytes_, tensor.optimizer_state_bytes, "live bytes");
+    live_bytes_ = checked_add(live_bytes_, tensor.master_weight_bytes, "live bytes");
   }
 }
 

@@ -50,6 +50,7 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
     items.push_back({name, category, replay.allocation(allocation).bytes});
   };
   std::int64_t optimizer_bytes = 0;
+  std::int64_t master_bytes = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Tensor& tensor = graph.tensors[i];
@@ -57,9 +58,13 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
     add(replay.allocation_of_gradient(id), "gradient of " + tensor.name,
         gradient_category_of(tensor));
     optimizer_bytes += tensor.optimizer_state_bytes;
+    master_bytes += tensor.master_weight_bytes;
   }
   if (optimizer_bytes > 0) {
     items.push_back({"optimizer states", MemoryCategory::kOptimizer, optimizer_bytes});
+  }
+  if (master_bytes > 0) {
+    items.push_back({"master weights", MemoryCategory::kOptimizer, master_bytes});
   }
   return items;
 }

@@ -43,14 +43,18 @@ OpDerivation derive_layer_norm(const OpContext& op) { return derive_norm(op, {"m
 }  // namespace
 
 OpKindInfo rms_norm_kind() {
-  return {.name = "rms_norm", .parameters = rms_norm_parameters, .derive = derive_rms_norm};
+  return {.name = "rms_norm",
+          .parameters = rms_norm_parameters,
+          .derive = derive_rms_norm,
+          .autocast = AutocastList::kFloat32};
 }
 
 OpKindInfo layer_norm_kind() {
   return {.name = "layer_norm",
           .attributes = {AttributeKey::kBias},
           .parameters = layer_norm_parameters,
-          .derive = derive_layer_norm};
+          .derive = derive_layer_norm,
+          .autocast = AutocastList::kFloat32};
 }
 
 }  // namespace cairn
