@@ -99,4 +99,9 @@ std::int64_t element_count(const Shape& shape, const std::string& what) {
   return count;
 }
 
+std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what) {
+  return checked_multiply(element_count(shape, what), bytes_per_element(type),
+                          "tensor '{}': its bytes", what);
+}
+
 }  // namespace cairn

@@ -40,6 +40,7 @@ struct Tensor {
   StorageId storage = {};
   TensorRole role = TensorRole::kOutput;
   OpId producer = kNoOp;       // kNoOp for inputs and parameters
+  OpId held_until = kNoOp;     // the last op of the last scope whose names hold it (rule 1a)
   bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
@@ -156,5 +157,6 @@ std::int64_t master_weight_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
 std::int64_t element_count(const Shape& shape, const std::string& what);
+std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what);
 
 }  // namespace cairn

@@ -108,22 +108,6 @@ GraphBuilder::GraphBuilder(std::string name, Precision precision, std::int64_t o
   graph_.name = std::move(name);
 }
 
-// What the optimizer keeps for a trainable parameter: states, and with master weights a copy of it,
-// which the states are then like.
-Tensor GraphBuilder::with_optimizer_bytes(Tensor parameter) const {
-  if (!parameter.requires_grad) return parameter;
-  std::int64_t bytes = parameter.bytes;
-  if (precision_.master_type) {
-    bytes = checked_multiply(bytes / bytes_per_element(parameter.data_type),
-                             bytes_per_element(*precision_.master_type),
-                             "parameter '{}': its master copy", parameter.name);
-    parameter.master_weight_bytes = bytes;
-  }
-  parameter.optimizer_state_bytes = checked_multiply(
-      bytes, optimizer_states_, "parameter '{}': optimizer states", parameter.name);
-  return parameter;
-}
-
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
   const auto id = static_cast<TensorId>(graph_.tensors.size());
   if (graph_.tensors.size() == kMostTensors) {
@@ -157,18 +141,9 @@ TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
   return id;
 }
 
-namespace {
-
-std::int64_t shape_bytes(const std::string& name, DataType type, const Shape& shape) {
-  return checked_multiply(element_count(shape, name), bytes_per_element(type),
-                          "tensor '{}': its bytes", name);
-}
-
-}  // namespace
-
 TensorId GraphBuilder::add_input(const std::string& name, DataType type, Shape shape,
                                  bool requires_grad) {
-  const std::int64_t bytes = shape_bytes(name, type, shape);
+  const std::int64_t bytes = tensor_bytes(type, shape, name);
   return add_tensor({.name = name,
                      .data_type = type,
                      .shape = std::move(shape),
@@ -185,30 +160,33 @@ TensorId GraphBuilder::add_input_bytes(const std::string& name, std::int64_t byt
       kNoTensor);
 }
 
-TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
-                                     bool trainable) {
-  const std::int64_t bytes = shape_bytes(name, type, shape);
-  return add_tensor(with_optimizer_bytes({.name = name,
-                                          .data_type = type,
-                                          .shape = std::move(shape),
-                                          .bytes = bytes,
-                                          .role = TensorRole::kParameter,
-                                          .requires_grad = trainable}),
-                    kNoTensor);
-}
-
-TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t bytes,
-                                           bool trainable) {
-  return add_tensor(with_optimizer_bytes({.name = name,
-                                          .bytes = bytes,
-                                          .role = TensorRole::kParameter,
-                                          .requires_grad = trainable}),
-                    kNoTensor);
-}
-
 TensorId GraphBuilder::find(std::string_view name) const {
   const auto found = tensors_by_name_.find(name);
   return found == tensors_by_name_.end() ? kNoTensor : *found;
+}
+
+OpId GraphBuilder::find_op(std::string_view name) const {
+  const auto found = ops_by_name_.find(name);
+  return found == ops_by_name_.end() ? kNoOp : *found;
+}
+
+void GraphBuilder::hold_until(TensorId tensor, OpId last_op) {
+  CAIRN_CHECK(index(last_op) < graph_.ops.size(), "a scope ends with an op of the graph");
+  Tensor& held = graph_.tensors[index(tensor)];
+  if (held.producer == kNoOp) return;
+  if (held.role == TensorRole::kAuxiliary) {
+    throw InputError(fmt::format(
+        "tensor '{}': an auxiliary, which only its op's own Backward reads, cannot be held until "
+        "op '{}'",
+        held.name, graph_.op(last_op).name));
+  }
+  if (last_op < held.producer) {
+    throw InputError(
+        fmt::format("tensor '{}': it cannot be held until op '{}', which comes before "
+                    "it is made",
+                    held.name, graph_.op(last_op).name));
+  }
+  if (held.held_until == kNoOp || held.held_until < last_op) held.held_until = last_op;
 }
 
 void GraphBuilder::reserve(std::size_t op_count, std::size_t tensor_count) {
@@ -247,7 +225,7 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
     return add_tensor({.name = name,
                        .data_type = sketch.data_type,
                        .shape = sketch.shape,
-                       .bytes = shape_bytes(name, sketch.data_type, sketch.shape),
+                       .bytes = tensor_bytes(sketch.data_type, sketch.shape, name),
                        .role = role,
                        .producer = id,
                        .requires_grad = role == TensorRole::kOutput && requires_grad &&
@@ -261,40 +239,6 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
   for (const TensorSketch& sketch : derivation.auxiliaries) {
     op.auxiliaries.push_back(add(sketch, TensorRole::kAuxiliary, true));
   }
-}
-
-// The op's parameters, made or shared, in the order its kind asks for them.
-std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
-  std::vector<TensorId> parameters;
-  std::size_t shared_count = 0;
-  if (request.kind->parameters != nullptr) {
-    const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
-    const std::vector<const Tensor*> no_parameters;
-    const std::vector<TensorSketch> sketches =
-        request.kind->parameters({request.name, request.attributes, inputs, no_parameters});
-    for (const TensorSketch& sketch : sketches) {
-      const auto shared =
-          std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
-                       [&](const auto& entry) { return entry.first == sketch.suffix; });
-      if (shared == request.shared_parameters.end()) {
-        parameters.push_back(add_parameter(request.name + "." + sketch.suffix,
-                                           precision_.parameter_type, sketch.shape, trainable_));
-        continue;
-      }
-      const Tensor& parameter = graph_.tensor(shared->second);
-      if (parameter.shape != sketch.shape) {
-        throw InputError(fmt::format("op '{}': its {} cannot be '{}': the shapes differ",
-                                     request.name, sketch.suffix, parameter.name));
-      }
-      parameters.push_back(shared->second);
-      ++shared_count;
-    }
-  }
-  if (shared_count < request.shared_parameters.size()) {
-    throw InputError(fmt::format("op '{}': this {} has no parameter '{}' to share", request.name,
-                                 request.kind->name, request.shared_parameters.front().first));
-  }
-  return parameters;
 }
 
 std::vector<const Tensor*> GraphBuilder::tensors_of(const std::vector<TensorId>& ids) const {
@@ -375,6 +319,7 @@ Graph GraphBuilder::build(TensorId loss) {
     throw InputError(fmt::format("the loss '{}' is an auxiliary, which only a Backward reads",
                                  graph_.tensor(loss).name));
   }
+  hold_cached_casts();
   derive_gradients(graph_);
   check_in_place(graph_, keep_all_plan(graph_).order);
   return std::move(graph_);

@@ -82,6 +82,12 @@ class GraphBuilder {
 
   void mark_logits(TensorId tensor);
 
+  // Names of a program, besides ops, hold the tensor until `last_op` has run: the last op of their
+  // scope, which may be known only when it ends. Of several the latest counts. Inputs and
+  // parameters are there anyway. Throws InputError for an auxiliary, which has no name, and where
+  // the tensor is made behind `last_op`.
+  void hold_until(TensorId tensor, OpId last_op);
+
   // Room for so many more ops and tensors: saves moving those that are there.
   void reserve(std::size_t op_count, std::size_t tensor_count);
 
@@ -94,6 +100,8 @@ class GraphBuilder {
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   // kNoTensor when there is none of that name.
   TensorId find(std::string_view name) const;
+  // kNoOp when there is none of that name.
+  OpId find_op(std::string_view name) const;
 
   // Derives which tensors have gradients from `loss`, checks the whole, and hands the graph over.
   Graph build(TensorId loss);
@@ -110,6 +118,7 @@ class GraphBuilder {
     std::optional<DataType> parameters = {};
   };
   ReadTypes read_types(OpRequest& request) const;
+  void hold_cached_casts();
   void cast_reads(OpRequest& request, std::vector<TensorId>& parameters);
   std::vector<const Tensor*> tensors_of(const std::vector<TensorId>& ids) const;
   void add_sketches(const OpDerivation& derivation, Op& op);

@@ -102,4 +102,11 @@ void GraphBuilder::cast_reads(OpRequest& request, std::vector<TensorId>& paramet
   }
 }
 
+// Autocast's cache is emptied where its context ends: a trainer's, around the model with its loss,
+// behind forward; a recompute's own, behind it.
+void GraphBuilder::hold_cached_casts() {
+  const auto last = static_cast<OpId>(graph_.ops.size() - 1);
+  for (const auto& [parameter, cast] : cached_casts_) hold_until(cast, last);
+}
+
 }  // namespace cairn

@@ -30,11 +30,13 @@ class Lowering {
 
   Schedule lower() {
     for (const OpId op : plan_.order) sequence_.push_back({.kind = StepKind::kCompute, .op = op});
+    close_run();
     for (std::size_t i = plan_.order.size(); i-- > 0;) {
       const OpId op = plan_.order[i];
       if (!graph_.op(op).has_backward) continue;
       recompute_for(op);
       sequence_.push_back({.kind = StepKind::kBackward, .op = op});
+      close_run();
     }
     return {.steps = with_frees(), .warnings = std::move(sets_.warnings)};
   }
@@ -78,7 +80,26 @@ class Lowering {
     for (const OpId op : sets_.ops_of_frame[i]) {
       sequence_.push_back({.kind = StepKind::kRecompute, .op = op});
     }
+    close_run();
   }
+
+  // The steps added since the last run closed are one: forward, or one recompute.
+  void close_run() { run_end_.resize(sequence_.size(), sequence_.size()); }
+
+  // Rule 1a: the step of the run that makes the tensor at `made` behind which its scope ends.
+  std::size_t end_of_scope(TensorId tensor, std::size_t made) const {
+    const OpId last_op = graph_.tensor(tensor).held_until;
+    if (last_op == kNoOp) return made;
+    const auto begin = sequence_.begin() + static_cast<std::ptrdiff_t>(made);
+    const auto end = sequence_.begin() + static_cast<std::ptrdiff_t>(run_end_[made]);
+    const auto behind = std::upper_bound(
+        begin, end, position_of(last_op),
+        [this](std::int32_t last, const Step& step) { return last < position_of(step.op); });
+    const std::size_t in_scope_count = static_cast<std::size_t>(behind - begin);
+    return in_scope_count == 0 ? made : made + in_scope_count - 1;
+  }
+
+  std::int32_t position_of(OpId op) const { return tree_.position_of_op[index(op)]; }
 
   std::vector<Hold> holds() const {
     if (plan_.extent == Extent::kNeeded) return {};
@@ -104,7 +125,8 @@ class Lowering {
     return holds;
   }
 
-  // Rule 1, backwards: a copy dies behind the last step that reads it before it is made again.
+  // Rule 1, backwards: a copy dies behind the last step that reads it before it is made again, or
+  // where its scope ends, if that is later.
   std::vector<Step> with_frees() const {
     std::vector<std::vector<TensorId>> held_until(graph_.ops.size());
     for (const Hold& hold : holds()) {
@@ -112,55 +134,64 @@ class Lowering {
       std::vector<TensorId>& held = held_until[index(hold.op)];
       held.insert(held.end(), hold.tensors.begin(), hold.tensors.end());
     }
-    std::vector<bool> is_read_later(graph_.tensors.size(), false);
-    std::vector<Step> reversed;
-    reversed.reserve(sequence_.size() * 3);
-    std::vector<TensorId> dying;
-    const auto read = [&](TensorId tensor) {
-      if (is_read_later[index(tensor)] || is_resident(graph_.tensor(tensor))) return;
-      is_read_later[index(tensor)] = true;
-      dying.push_back(tensor);
-    };
+    std::vector<std::size_t> last_read(graph_.tensors.size(), kNotRead);
+    std::vector<std::vector<TensorId>> dying(sequence_.size());  // by step
     for (std::size_t i = sequence_.size(); i-- > 0;) {
+      const auto read = [&](TensorId tensor) {
+        if (last_read[index(tensor)] == kNotRead) last_read[index(tensor)] = i;
+      };
       const Step& step = sequence_[i];
       const Op& op = graph_.op(step.op);
-      dying.clear();
       if (step.kind == StepKind::kBackward) {
         for (const TensorId tensor : op.saved) read(tensor);
         for (const TensorId tensor : held_until[index(step.op)]) read(tensor);
-        for (auto output = op.outputs.rbegin(); output != op.outputs.rend(); ++output) {
-          if (!graph_.tensor(*output).has_gradient) continue;
-          reversed.push_back({.kind = StepKind::kFreeGradient, .tensor = *output});
-        }
-      } else {
-        for (const auto* made : {&op.outputs, &op.auxiliaries}) {
-          for (const TensorId tensor : *made) {
-            // A recompute of a kept tensor makes a duplicate; the copy from forward lives on.
-            const bool duplicate = step.kind == StepKind::kRecompute &&
-                                   sets_.is_kept[index(tensor)] && is_read_later[index(tensor)];
-            if (duplicate) continue;
-            if (!is_read_later[index(tensor)]) dying.push_back(tensor);
-            is_read_later[index(tensor)] = false;
-          }
-        }
-        for (const TensorId tensor : op.inputs) read(tensor);
+        continue;
       }
-      std::sort(dying.begin(), dying.end());
-      for (auto tensor = dying.rbegin(); tensor != dying.rend(); ++tensor) {
-        reversed.push_back({.kind = StepKind::kFree, .tensor = *tensor});
+      for (const auto* made : {&op.outputs, &op.auxiliaries}) {
+        for (const TensorId tensor : *made) {
+          std::size_t& last = last_read[index(tensor)];
+          // A recompute of a kept tensor makes a duplicate; the copy from forward lives on.
+          const bool duplicate =
+              step.kind == StepKind::kRecompute && sets_.is_kept[index(tensor)] && last != kNotRead;
+          if (duplicate) continue;
+          const std::size_t end = end_of_scope(tensor, i);
+          dying[last == kNotRead ? end : std::max(last, end)].push_back(tensor);
+          last = kNotRead;
+        }
       }
-      reversed.push_back(step);
+      for (const TensorId tensor : op.inputs) read(tensor);
     }
-    std::reverse(reversed.begin(), reversed.end());
-    return reversed;
+    return in_order(dying);
   }
+
+  // The sequence with what dies behind each step.
+  std::vector<Step> in_order(std::vector<std::vector<TensorId>>& dying) const {
+    std::vector<Step> steps;
+    steps.reserve(sequence_.size() * 3);
+    for (std::size_t i = 0; i < sequence_.size(); ++i) {
+      steps.push_back(sequence_[i]);
+      std::sort(dying[i].begin(), dying[i].end());
+      for (const TensorId tensor : dying[i]) {
+        steps.push_back({.kind = StepKind::kFree, .tensor = tensor});
+      }
+      if (sequence_[i].kind != StepKind::kBackward) continue;
+      for (const TensorId output : graph_.op(sequence_[i].op).outputs) {
+        if (!graph_.tensor(output).has_gradient) continue;
+        steps.push_back({.kind = StepKind::kFreeGradient, .tensor = output});
+      }
+    }
+    return steps;
+  }
+
+  static constexpr std::size_t kNotRead = static_cast<std::size_t>(-1);
 
   const Graph& graph_;
   const Plan& plan_;
   RegionTree tree_;
   RecomputeSets sets_;
   std::vector<bool> is_recomputed_ = {};
-  std::vector<Step> sequence_ = {};  // without frees
+  std::vector<Step> sequence_ = {};        // without frees
+  std::vector<std::size_t> run_end_ = {};  // by step of the sequence: one past the end of its run
 };
 
 }  // namespace

@@ -79,6 +79,16 @@ void check_block_names(const Document& document, const FamilyItem& block, Names&
   if (is_new) known.insert(block.carry_name);
 }
 
+void check_item_scopes(const Document& document, const Family& family) {
+  std::vector<const FamilyOp*> ops;
+  std::vector<std::string> blocks;
+  for (const FamilyItem& item : family.items) {
+    ops.push_back(item.block_ops.empty() ? &item.op : nullptr);
+    blocks.push_back(item.block_name);
+  }
+  check_scopes(document, ops, blocks);
+}
+
 void parse_items(const Document& document, Fields& fields, Family& family) {
   family.items = read_items(document, fields);
   Names known;
@@ -106,6 +116,7 @@ void parse_items(const Document& document, Fields& fields, Family& family) {
     }
   }
   if (family.items.empty()) fields.fail_at_key("ops", "expected ops, found none");
+  check_item_scopes(document, family);
   const FamilyItem& last = family.items.back();
   if (!last.block_ops.empty()) {
     fail_at(document, last.position,

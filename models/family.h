@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,8 +89,14 @@ struct FamilyOp {
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
+  std::string held_until = {};  // "", kModuleScope, kForwardScope, kLossScope, or a later op's name
   bool is_logits = false;
 };
+
+// Until when a name holds its tensor, besides the names of ops of its list.
+inline constexpr std::string_view kModuleScope = "module";    // until that list of ops ends
+inline constexpr std::string_view kForwardScope = "forward";  // until the last op
+inline constexpr std::string_view kLossScope = "loss";        // until the loss is made
 
 // One op, or a block of them repeated `count` times.
 struct FamilyItem {

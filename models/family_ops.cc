@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOpKeys = {"op",     "in",     "out",   "if",
-                                                     "weight", "logits", "module"};
+constexpr std::array<std::string_view, 8> kOpKeys = {"op",     "in",     "out",    "if",
+                                                     "weight", "logits", "module", "held_until"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -150,6 +150,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   }
   op.module = fields.optional_text("module").value_or("");
   check_length(document, op.position, fields.what_of("module"), op.module);
+  op.held_until = fields.optional_text("held_until").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));
@@ -191,6 +192,33 @@ void check_reads(const Document& document, const FamilyOp& op, const Names& know
   }
 }
 
+void check_scopes(const Document& document, const std::vector<const FamilyOp*>& ops,
+                  const std::vector<std::string>& blocks) {
+  const auto is_named = [](const std::string& scope) {
+    return !scope.empty() && scope != kModuleScope && scope != kForwardScope && scope != kLossScope;
+  };
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i] == nullptr || !is_named(ops[i]->held_until)) continue;
+    const std::string& scope = ops[i]->held_until;
+    std::vector<std::string> later;
+    bool is_before = false;
+    for (std::size_t other = 0; other < ops.size(); ++other) {
+      const std::string& name = ops[other] == nullptr ? blocks[other] : ops[other]->name;
+      if (other > i) later.push_back(name);
+      is_before = is_before || (other <= i && name == scope);
+    }
+    if (std::find(later.begin(), later.end(), scope) != later.end()) continue;
+    later.insert(later.end(),
+                 {std::string(kModuleScope), std::string(kForwardScope), std::string(kLossScope)});
+    fail_at(
+        document, ops[i]->position,
+        fmt::format("op '{}': key 'held_until': expected module, forward, loss or an op behind "
+                    "it, found {}{}",
+                    ops[i]->name, in_quotes(scope),
+                    is_before ? ", which does not come behind it" : did_you_mean(scope, later)));
+  }
+}
+
 std::vector<std::string> check_op_names(const Document& document, const std::vector<FamilyOp>& ops,
                                         Names& known) {
   Names later;
@@ -199,6 +227,9 @@ std::vector<std::string> check_op_names(const Document& document, const std::vec
   }
   Names made;
   std::vector<std::string> added;
+  std::vector<const FamilyOp*> in_order;
+  for (const FamilyOp& op : ops) in_order.push_back(&op);
+  check_scopes(document, in_order);
   for (const FamilyOp& op : ops) {
     check_reads(document, op, known, later);
     for (const std::string& name : made_names(op)) {

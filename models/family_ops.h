@@ -15,7 +15,8 @@ namespace cairn {
 PlacedExpression parse_placed_expression(const Document& document, const Node& node,
                                          const std::string& what);
 
-// Whether every op may have that key: op, in, out, if, weight, logits, module.
+// Whether every op may have that key: op, in, out, if, weight, logits, module,
+// held_until.
 bool is_op_key(std::string_view key);
 
 // An op from "- name: {op: kind, in: ..., ...}".
@@ -40,6 +41,11 @@ void check_reads(const Document& document, const FamilyOp& op, const Names& know
 // they make beyond what was known.
 std::vector<std::string> check_op_names(const Document& document, const std::vector<FamilyOp>& ops,
                                         Names& known);
+
+// Checks that what a list of ops holds until another is held until one behind it. A null op is a
+// repeated block, named at its place in `blocks`.
+void check_scopes(const Document& document, const std::vector<const FamilyOp*>& ops,
+                  const std::vector<std::string>& blocks = {});
 
 // Throws at `position` for a name that is too long.
 void check_length(const Document& document, Position position, const std::string& what,

@@ -8,6 +8,7 @@
 #include "graph/error.h"
 #include "graph/graph_builder.h"
 #include "graph/ops/shapes.h"
+#include "models/family_ops.h"
 #include "models/family_values.h"
 #include "models/optimizer.h"
 #include "models/requirements.h"
@@ -40,6 +41,24 @@ class TensorNames {
   std::vector<std::pair<std::string_view, TensorId>> entries_ = {};
 };
 
+// What names of one list of ops hold, and until which op of it; "module": until its last.
+class HeldNames {
+ public:
+  void hold(TensorId tensor, std::string_view until) { entries_.emplace_back(until, tensor); }
+
+  // The tensors held until `name`.
+  std::vector<TensorId> held_until(std::string_view name) const {
+    std::vector<TensorId> tensors;
+    for (const auto& [until, tensor] : entries_) {
+      if (until == name) tensors.push_back(tensor);
+    }
+    return tensors;
+  }
+
+ private:
+  std::vector<std::pair<std::string_view, TensorId>> entries_ = {};
+};
+
 // Where an op is being placed.
 struct Place {
   std::string name_prefix = {};  // "layers.3."
@@ -64,13 +83,18 @@ class Instantiation {
     check_requirements();
     TensorNames names;
     add_inputs(names);
+    HeldNames held;
     for (const FamilyItem& item : request_.family.items) {
       if (item.block_ops.empty()) {
         add_family_op(item.op, request_.dims, names, {});
+        hold_names(item.op, names, held);
       } else {
         add_blocks(item, names);
+        end_scope(held, item.block_name);
       }
     }
+    end_scope(held, kModuleScope);
+    end_scope(forward_held_, kForwardScope);
     const FamilyOp& last = request_.family.items.back().op;
     const TensorId loss = names.find(last.name);
     if (builder_.tensor(loss).producer == kNoOp) {
@@ -154,7 +178,12 @@ class Instantiation {
                         .block = next_block_++};
       const std::size_t ops_before = builder_.op_count();
       const std::size_t tensors_before = builder_.tensor_count();
-      for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place);
+      HeldNames held;
+      for (const FamilyOp& op : item.block_ops) {
+        add_family_op(op, scope, inside, place);
+        hold_names(op, inside, held);
+      }
+      end_scope(held, kModuleScope);
       carried = inside.find(item.carry_name);
       if (i == 0) {  // the others are most often as large
         const auto left = static_cast<std::size_t>(count - 1);
@@ -163,6 +192,28 @@ class Instantiation {
       }
     }
     names.set(item.carry_name, carried);
+  }
+
+  // Behind the op, and what spells it out: the scopes that end there, and what its names hold.
+  void hold_names(const FamilyOp& op, const TensorNames& names, HeldNames& held) {
+    end_scope(held, op.name);
+    if (op.held_until.empty()) return;
+    const bool to_the_end = op.held_until == kForwardScope || op.held_until == kLossScope;
+    for (const std::string& name : made_names(op)) {
+      if (to_the_end) {
+        forward_held_.hold(names.find(name), kForwardScope);  // the last op makes the loss
+      } else {
+        held.hold(names.find(name), op.held_until);
+      }
+    }
+  }
+
+  // The scope `name` ends behind the last op there is.
+  void end_scope(const HeldNames& held, std::string_view name) {
+    for (const TensorId tensor : held.held_until(name)) {
+      if (is_resident(builder_.tensor(tensor))) continue;
+      builder_.hold_until(tensor, static_cast<OpId>(builder_.op_count() - 1));
+    }
   }
 
   // Ops that pass their input through count too: a repeated block may have nothing else.
@@ -260,7 +311,12 @@ class Instantiation {
                        .module = joined_module(place.module, op.module),
                        .block = place.block,
                        .activation = builder_.tensor(inside.find(layer.inputs[0])).data_type};
-    for (const FamilyOp& inner : layer.ops) add_family_op(inner, attributes, inside, within);
+    HeldNames held;
+    for (const FamilyOp& inner : layer.ops) {
+      add_family_op(inner, attributes, inside, within);
+      hold_names(inner, inside, held);
+    }
+    end_scope(held, kModuleScope);
     for (std::size_t i = 0; i < layer.outputs.size(); ++i) {
       const std::string& name = op.output_names.empty() ? op.name : op.output_names[i];
       names.set(name, inside.find(layer.outputs[i]));
@@ -294,12 +350,16 @@ class Instantiation {
     within.name_prefix += op.name + ".";
     within.module = joined_module(place.module, op.module);
     within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
+    HeldNames held;
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
       add_plain_op(layer.ops[i], layer.ops[i].name, attributes, inside, within);
+      hold_names(layer.ops[i], inside, held);
     }
     within.name_prefix = place.name_prefix;
     const FamilyOp& last = layer.ops.back();
     add_plain_op(last, op.name, attributes, inside, within);
+    hold_names(last, inside, held);
+    end_scope(held, kModuleScope);
     const TensorId output = inside.find(last.name);
     check_layer_output(layer, op, scope, names, output);
     name_output(op, output, names);
@@ -370,6 +430,7 @@ class Instantiation {
 
   const InstantiateRequest& request_;
   GraphBuilder builder_;
+  HeldNames forward_held_ = {};
   std::int32_t next_block_ = 0;
   std::size_t op_count_ = 0;
 };

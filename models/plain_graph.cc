@@ -58,6 +58,7 @@ class PlainGraphReader {
       const std::vector<TensorId> outputs = read_op(ops, i, builder);
       if (i + 1 == ops.size()) loss = outputs[0];
     }
+    hold_names(ops, builder);
     if (loss_name) loss = loss_named(root, *loss_name, builder);
     const Node* loss_node = root.find("loss");
     const Position place = loss_node == nullptr ? document_.root.position : loss_node->position;
@@ -201,7 +202,7 @@ class PlainGraphReader {
   }
 
   std::vector<CustomTensor> read_made(Fields& op, std::string_view key,
-                                      const GraphBuilder& builder) const {
+                                      const GraphBuilder& builder) {
     std::vector<CustomTensor> made;
     const Node* node = op.find(key);
     if (node == nullptr) return made;
@@ -214,6 +215,14 @@ class PlainGraphReader {
           fields.fail_at_key("view_of",
                              "there is no tensor " + in_quotes(*base) + " before this op");
         }
+      }
+      if (const Node* scope = fields.find("held_until")) {
+        if (key == "auxiliaries") {
+          fields.fail_at_key("held_until",
+                             "an auxiliary, which only a Backward reads, has no name "
+                             "that holds it");
+        }
+        held_.push_back({.tensor = tensor.name, .scope = scope, .op = fields.text("held_until")});
       }
       fields.refuse_unknown();
       made.push_back(std::move(tensor));
@@ -241,8 +250,24 @@ class PlainGraphReader {
     return inputs;
   }
 
+  // The scopes of names, which end with ops that come later.
+  void hold_names(const std::vector<Node>& ops, GraphBuilder& builder) const {
+    for (const Held& held : held_) {
+      const OpId last_op = builder.find_op(held.op);
+      if (last_op == kNoOp) {
+        std::vector<std::string> known;
+        for (const Node& op : ops) known.push_back(op_name(op));
+        fail_at(document_, held.scope->position,
+                fmt::format("tensor '{}': key 'held_until': there is no op {}{}", held.tensor,
+                            in_quotes(held.op), did_you_mean(held.op, known)));
+      }
+      with_place(document_, held.scope->position,
+                 [&] { builder.hold_until(builder.find(held.tensor), last_op); });
+    }
+  }
+
   std::vector<TensorId> read_op(const std::vector<Node>& ops, std::size_t position,
-                                GraphBuilder& builder) const {
+                                GraphBuilder& builder) {
     const Node& node = ops[position];
     Fields unnamed(document_, node, fmt::format("op {}", position + 1));
     CustomOp op{.name = name_of(unnamed)};
@@ -304,8 +329,16 @@ class PlainGraphReader {
                      fmt::format("there is no tensor '{}'{}", name, did_you_mean(name, known)));
   }
 
+  // "held_until: op" on a tensor.
+  struct Held {
+    std::string tensor = {};
+    const Node* scope = nullptr;
+    std::string op = {};
+  };
+
   const Document& document_;
   std::int64_t optimizer_states_ = 0;
+  std::vector<Held> held_ = {};
   std::map<std::string, std::size_t> producer_of_ = {};
 };
 

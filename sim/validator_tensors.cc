@@ -50,6 +50,47 @@ Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<Regi
   return {.reads = Groups(tensor_count, reads), .makes = Groups(tensor_count, makes)};
 }
 
+// By run: the last run of the same forward or recompute. A recompute is the runs of one rule
+// directly before the Backward at its trigger; those of several rules follow each other.
+std::vector<std::size_t> last_of_pass(const Plan& plan, const std::vector<RegionRule>& rules,
+                                      const std::vector<Run>& runs) {
+  std::vector<std::size_t> last(runs.size(), 0);
+  std::size_t compute_count = 0;
+  std::vector<std::size_t> backward_of_op(plan.order.size(), 0);
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    last[run] = run;
+    if (runs[run].kind == StepKind::kCompute) ++compute_count;
+    if (runs[run].kind == StepKind::kBackward) backward_of_op[index(runs[run].op)] = run;
+  }
+  for (std::size_t run = 0; run < compute_count; ++run) last[run] = compute_count - 1;
+  std::vector<std::size_t> begin(runs.size(), 0);  // by Backward: of the next rule's recompute
+  for (const RegionRule& rule : rules) {
+    if (rule.trigger == kNoPosition) continue;
+    const OpId op = plan.order[static_cast<std::size_t>(rule.trigger)];
+    begin[backward_of_op[index(op)]] += rule.ops.size();
+  }
+  for (std::size_t run = 0; run < runs.size(); ++run) begin[run] = run - begin[run];
+  for (const RegionRule& rule : rules) {
+    if (rule.trigger == kNoPosition) continue;
+    const OpId op = plan.order[static_cast<std::size_t>(rule.trigger)];
+    std::size_t& first = begin[backward_of_op[index(op)]];
+    for (std::size_t i = 0; i < rule.ops.size(); ++i) {
+      last[first + i] = first + rule.ops.size() - 1;
+    }
+    first += rule.ops.size();
+  }
+  return last;
+}
+
+// By op: its place in the plan's order.
+std::vector<std::int32_t> positions_of_ops(const Plan& plan) {
+  std::vector<std::int32_t> positions(plan.order.size(), kNoPosition);
+  for (std::size_t i = 0; i < plan.order.size(); ++i) {
+    positions[index(plan.order[i])] = static_cast<std::int32_t>(i);
+  }
+  return positions;
+}
+
 class TensorAccount {
  public:
   TensorAccount(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
@@ -59,6 +100,8 @@ class TensorAccount {
         account_(account),
         kept_(kept_tensors(graph, plan)),
         uses_(uses_by_tensor(graph, plan, rules, runs)),
+        last_of_pass_(last_of_pass(plan, rules, runs)),
+        positions_(positions_of_ops(plan)),
         storage_copy_(graph.tensors.size(), kNoCopy) {}
 
   void add_all() {
@@ -91,8 +134,19 @@ class TensorAccount {
                             ? reads.end()
                             : std::upper_bound(reads.begin(), reads.end(), *made_again);
     const std::size_t last_read = behind == reads.begin() ? run : *(behind - 1);
-    return {.first = run, .last = std::max(run, last_read)};
+    return {.first = run, .last = std::max({run, last_read, scope_end(tensor, run)})};
   }
+
+  // Rule 1a: walks the pass that makes the copy in `run` while the scope of its name lasts.
+  std::size_t scope_end(TensorId tensor, std::size_t run) const {
+    const OpId scope = graph_.tensor(tensor).held_until;
+    if (scope == kNoOp) return run;
+    std::size_t end = run;
+    while (end < last_of_pass_[run] && position(runs_[end + 1].op) <= position(scope)) ++end;
+    return end;
+  }
+
+  std::int32_t position(OpId op) const { return positions_[index(op)]; }
 
   void add_run(std::size_t run) {
     const Op& op = graph_.op(runs_[run].op);
@@ -139,6 +193,8 @@ class TensorAccount {
   Account& account_;
   std::vector<bool> kept_;
   Uses uses_;
+  std::vector<std::size_t> last_of_pass_;  // by run
+  std::vector<std::int32_t> positions_;    // by op, in the plan's order
   std::vector<std::size_t> storage_copy_;  // by tensor: of its latest copy
   std::vector<Charge> storage_copies_ = {};
 };

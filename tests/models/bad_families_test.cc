@@ -16,6 +16,9 @@ void load_family(const std::filesystem::path& path) {
 }
 
 const std::vector<test::BadFile> kFamilies = {
+    {"held_until_nothing.yaml",
+     "held_until_nothing.yaml:6:5: op 'up': key 'held_until': expected module, forward, loss or an "
+     "op behind it, found 'layer'; did you mean 'layers'?"},
     {"attention_of_a_matrix.yaml",
      "m: op 'up': 'rows' must be [batch, tokens, width], found [2048, 4]\n  at "
      "attention_of_a_matrix.yaml:8:5"},
@@ -188,10 +191,10 @@ const std::vector<test::BadFile> kFamilies = {
      "unknown_attribute.yaml:7:9: op 'up': missing key 'width', found 'widht'"},
     {"unknown_cast_type.yaml",
      "unknown_cast_type.yaml:7:34: op 'up': key 'dtype': expected one of fp32, bf16, fp16, "
-     "int64, int32, bool, activation, found 'float'"},
+     "int64, int32, bool, activation, parameter, found 'float'"},
     {"unknown_data_type.yaml",
      "unknown_data_type.yaml:5:12: input 'labels': key 'dtype': expected one of fp32, bf16, "
-     "fp16, int64, int32, bool, activation, found 'int46'; did you mean 'int64'?"},
+     "fp16, int64, int32, bool, activation, parameter, found 'int46'; did you mean 'int64'?"},
     {"unknown_dim_in_shape.yaml",
      "unknown_dim_in_shape.yaml:4:49: unknown name 'widht'; did you mean 'width'?"},
     {"unknown_dim_in_width.yaml",

@@ -50,6 +50,12 @@ const std::vector<test::BadFile> kLayers = {
      "'softmax'?"},
     {"contains_itself.yaml",
      "contains_itself.yaml:4:5: op 'a': layer 'contains_itself' contains itself"},
+    {"held_until_an_earlier_op.yaml",
+     "held_until_an_earlier_op.yaml:5:5: op 'b': key 'held_until': expected module, forward, loss "
+     "or an op behind it, found 'a', which does not come behind it"},
+    {"held_until_nothing.yaml",
+     "held_until_nothing.yaml:4:5: op 'a': key 'held_until': expected module, forward, loss or an "
+     "op behind it, found 'modul'; did you mean 'module'?"},
     {"input_twice.yaml", "input_twice.yaml:2:1: a layer: key 'inputs': 'x' is there twice"},
     {"named_as_a_kind.yaml",
      "named_as_a_kind.yaml:1:1: a layer: key 'layer': 'gelu' is an op kind: what spells it out "
@@ -223,6 +229,15 @@ const std::vector<test::BadFile> kModels = {
 };
 
 const std::vector<test::BadFile> kGraphs = {
+    {"held_auxiliary.yaml",
+     "held_auxiliary.yaml:8:42: op 'f': key 'auxiliaries': key 'held_until': an auxiliary, which "
+     "only a Backward reads, has no name that holds it"},
+    {"held_until_an_earlier_op.yaml",
+     "held_until_an_earlier_op.yaml:6:75: tensor 'z': it cannot be held until op 'first', which "
+     "comes before it is made"},
+    {"held_until_no_op.yaml",
+     "held_until_no_op.yaml:5:74: tensor 'y': key 'held_until': there is no op 'scond'; did you "
+     "mean 'second'?"},
     {"alias_of_no_input.yaml",
      "alias_of_no_input.yaml:5:5: op 'f': it aliases the gradient of 'y', which is not one of "
      "its inputs; did you mean 'x'?"},

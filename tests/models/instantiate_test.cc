@@ -60,6 +60,43 @@ Layer layer_of(const std::string& text) { return parse_layer(parse_document("lay
 
 }  // namespace
 
+TEST_CASE("what a name holds is held until its scope's last op") {
+  // The names of a block hold until the block ends, those of a layer file until all of it has run.
+  const Layer twice = layer_of(
+      "layer: twice\n"
+      "inputs: [x]\n"
+      "ops:\n"
+      "  - first: {op: gelu, in: x, held_until: module}\n"
+      "  - out:   {op: tanh, in: first}\n");
+  const Graph graph = graph_of(
+      "ops:\n"
+      "  - top: {op: linear, in: x, width: 8, held_until: layers}\n"
+      "  - repeat: 2\n"
+      "    carry: {y: top}\n"
+      "    ops:\n"
+      "      - a: {op: linear, in: y, width: 8, held_until: b}\n"
+      "      - b: {op: twice, in: a}\n"
+      "      - c: {op: dropout, in: b, held_until: module}\n"
+      "      - y: {op: gelu, in: c}\n"
+      "  - logits: {op: linear, in: y, width: 4, held_until: forward}\n"
+      "  - loss: {op: cross_entropy, in: [logits, labels]}\n",
+      {{"twice", twice}});
+  std::string text;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.held_until == kNoOp) continue;
+    text += tensor.name + " until " + graph.op(tensor.held_until).name + "\n";
+  }
+  CHECK(text ==
+        "top until layers.1.y\n"
+        "layers.0.a until layers.0.b.out\n"
+        "layers.0.b.first until layers.0.b.out\n"
+        "layers.0.b.out until layers.0.y\n"  // what the dropout of probability 0 hands on
+        "layers.1.a until layers.1.b.out\n"
+        "layers.1.b.first until layers.1.b.out\n"
+        "layers.1.b.out until layers.1.y\n"
+        "logits until loss\n");
+}
+
 TEST_CASE("a repeated block has numbered ops, modules and blocks") {
   const Graph graph = graph_of(
       "ops:\n"

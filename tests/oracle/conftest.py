@@ -35,9 +35,9 @@ def cairn(*arguments):
 def cairn_on(tmp_path):
     """cairn_on(model, "show", ...): Cairn about the config.json of a Transformers model."""
 
-    def ask(model, command, *options):
+    def ask(model, command, *options, precision=None):
         model.config.to_json_file(tmp_path / "config.json")
-        precision = {torch.float32: "fp32", torch.bfloat16: "bf16"}[model.dtype]
+        precision = precision or {torch.float32: "fp32", torch.bfloat16: "bf16"}[model.dtype]
         attention = ["--attention", model.config._attn_implementation]
         return cairn(command, tmp_path / "config.json", "--precision", precision, *attention,
                      *options)

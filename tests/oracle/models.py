@@ -212,7 +212,8 @@ def build(kind, device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.
     config.use_cache = False
     config._experts_implementation = experts
     with torch.device(device):
-        return getattr(transformers, family.model)(config).to(dtype).train()
+        model = getattr(transformers, family.model)(config).train()
+    return model if model.dtype == dtype else model.to(dtype)
 
 
 def layers_of(model):
@@ -242,7 +243,8 @@ def layer_arguments(model, batch, tokens, block=0):
         model(**family_of(model).inputs(model, batch, tokens))
     hook.remove()
     hidden = seen["hidden_states"]
-    seen["hidden_states"] = torch.zeros_like(hidden).requires_grad_()
+    # No leaf, as in a model: of leaves autocast keeps its copies.
+    seen["hidden_states"] = torch.zeros_like(hidden).requires_grad_().clone()
     return seen
 
 

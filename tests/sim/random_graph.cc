@@ -27,6 +27,7 @@ class GraphMaker {
     for (std::size_t i = 1; i < op_count; ++i) add_op("op" + std::to_string(i));
     const TensorId loss = add_loss();
     if (one_in(random_, 4)) add_op("behind");
+    hold_some();
     Graph graph = builder_.build(loss);
     for (Tensor& tensor : graph.tensors) {
       const bool has_states = tensor.role == TensorRole::kParameter && tensor.requires_grad;
@@ -140,6 +141,18 @@ class GraphMaker {
     op.outputs.push_back({.name = "loss.out", .bytes = random_bytes(random_)});
     finish_op(op);
     return values_.back();
+  }
+
+  // Some outputs are held until some op from their own on.
+  void hold_some() {
+    if (one_in(random_, 3)) return;
+    for (const TensorId value : values_) {
+      const OpId producer = builder_.tensor(value).producer;
+      if (producer == kNoOp || !one_in(random_, 3)) continue;
+      const std::size_t first = index(producer);
+      const std::size_t last = first + pick(random_, builder_.op_count() - first);
+      builder_.hold_until(value, static_cast<OpId>(last));
+    }
   }
 
   Random& random_;

@@ -34,6 +34,7 @@ std::string tensor_list(const Graph& graph, const std::vector<TensorId>& tensors
     const Tensor& tensor = graph.tensor(id);
     text += fmt::format(" {}:{}{}{}", tensor.name, tensor.bytes, tensor.has_gradient ? "g" : "",
                         is_view(graph, id) ? "v" : "");
+    if (tensor.held_until != kNoOp) text += "until " + graph.op(tensor.held_until).name;
   }
   return text;
 }
