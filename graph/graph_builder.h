@@ -28,6 +28,7 @@ struct OpRequest {
   std::vector<std::pair<std::string, TensorId>> shared_parameters = {};
   std::string module = {};
   std::int32_t block = -1;
+  bool autocast = true;  // false: below autocast, in a function whose own inputs it has cast
 };
 
 // An op that states everything itself: `custom`.

@@ -67,9 +67,11 @@ GraphBuilder::ReadTypes GraphBuilder::read_types(OpRequest& request) const {
   ReadTypes types;
   if (precision_.autocast_type && kind.autocast == AutocastList::kNotKnown) {
     throw InputError(
-        fmt::format("op '{}': autocast of a {} is not in this version", request.name, kind.name));
+        fmt::format("op '{}': autocast of a {} is not in this version; expected a precision "
+                    "without autocast",
+                    request.name, kind.name));
   }
-  if (precision_.autocast_type) {
+  if (precision_.autocast_type && request.autocast) {
     types.inputs = autocast_input_type(kind, *precision_.autocast_type);
     types.parameters = types.inputs;
     if (types.inputs) dtype.reset();

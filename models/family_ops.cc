@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOpKeys = {"op",     "in",     "out",    "if",
-                                                     "weight", "logits", "module", "held_until"};
+constexpr std::array<std::string_view, 9> kOpKeys = {
+    "op", "in", "out", "if", "weight", "logits", "module", "held_until", "autocast"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -152,6 +152,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   check_length(document, op.position, fields.what_of("module"), op.module);
   op.held_until = fields.optional_text("held_until").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
+  op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));
     if (op.output_names.size() > 1) {

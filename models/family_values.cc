@@ -131,12 +131,14 @@ std::vector<std::string> type_names_of_files() {
   std::vector<std::string> names = data_type_names();
   names.emplace_back("activation");
   names.emplace_back("parameter");
+  names.emplace_back("compute");
   return names;
 }
 
 DataType named_data_type(const std::string& name, const NamedTypes& types) {
   if (name == "activation") return types.activation;
   if (name == "parameter") return types.parameter;
+  if (name == "compute") return types.compute;
   return *find_data_type(name);
 }
 

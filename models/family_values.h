@@ -21,6 +21,7 @@ std::int64_t integer(const PlacedExpression& expression, const Scope& scope);
 struct NamedTypes {
   DataType activation = DataType::kFloat32;  // of the first input of the layer file, if in one
   DataType parameter = DataType::kFloat32;
+  DataType compute = DataType::kFloat32;  // of matrix products: autocast's, or the parameters'
 };
 
 // What files may call a type: fp32, int64, ..., and the names in NamedTypes.

@@ -136,8 +136,10 @@ class Instantiation {
   }
 
   NamedTypes named_types(const Place& place) const {
-    const DataType parameter = request_.recipe.precision.parameter_type;
-    return {.activation = place.activation.value_or(parameter), .parameter = parameter};
+    const Precision& precision = request_.recipe.precision;
+    return {.activation = place.activation.value_or(precision.parameter_type),
+            .parameter = precision.parameter_type,
+            .compute = compute_type(precision)};
   }
 
   void add_inputs(TensorNames& names) {
@@ -389,7 +391,8 @@ class Instantiation {
                       .kind = op.kind,
                       .attributes = evaluate_attributes(op, scope, named_types(place)),
                       .module = joined_module(place.module, op.module),
-                      .block = place.block};
+                      .block = place.block,
+                      .autocast = op.autocast};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     if (is_identity(op, request.attributes, request.inputs[0])) {
       check_output_names(op, 1);

@@ -125,7 +125,9 @@ OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
 OpKindInfo sum_kind() { return unary("sum", derive_mean, AutocastList::kNotKnown); }
 OpKindInfo log_softmax_kind() {
-  return unary("log_softmax", derive_softmax, AutocastList::kFloat32Output);
+  OpKindInfo kind = softmax_kind();
+  kind.name = "log_softmax";
+  return kind;
 }
 
 // Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).

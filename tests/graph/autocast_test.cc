@@ -141,7 +141,9 @@ TEST_CASE("a kind whose list is not known is refused under autocast only") {
   Autocast autocast;
   const TensorId x = autocast.x();
   CHECK_THROWS_WITH_AS(autocast.add("top", "topk", {x}, {.largest_count = 1}),
-                       "op 'top': autocast of a topk is not in this version", InputError);
+                       "op 'top': autocast of a topk is not in this version; expected a precision "
+                       "without autocast",
+                       InputError);
   Autocast pure("fp32");
   CHECK_NOTHROW(pure.add("top", "topk", {pure.x()}, {.largest_count = 1}));
 }
