@@ -49,6 +49,13 @@ OpDerivation derive_cast(const OpContext& op) {
   return result;
 }
 
+// Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).
+OpDerivation derive_pow(const OpContext& op) {
+  OpDerivation result = derive_saving_input(op);
+  result.backward_workspace_bytes = product(op, {2, op.inputs[0]->bytes});
+  return result;
+}
+
 // x + constant, or a mask of type `dtype`: the gradient passes by alias where the type stays.
 OpDerivation derive_add_scalar(const OpContext& op) {
   OpDerivation result = derive_unary(op, {});
@@ -125,22 +132,13 @@ OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
 OpKindInfo sum_kind() { return unary("sum", derive_mean, AutocastList::kNotKnown); }
 OpKindInfo log_softmax_kind() {
-  OpKindInfo kind = softmax_kind();
-  kind.name = "log_softmax";
-  return kind;
+  return {.name = "log_softmax",
+          .attributes = {AttributeKey::kDataType},
+          .derive = derive_softmax,
+          .autocast = AutocastList::kFloat32Output};
 }
 
-// Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).
-OpKindInfo pow_kind() {
-  return unary(
-      "pow",
-      [](const OpContext& op) {
-        OpDerivation result = derive_saving_input(op);
-        result.backward_workspace_bytes = product(op, {2, op.inputs[0]->bytes});
-        return result;
-      },
-      AutocastList::kFloat32);
-}
+OpKindInfo pow_kind() { return unary("pow", derive_pow, AutocastList::kFloat32); }
 
 OpKindInfo add_scalar_kind() {
   return {.name = "add_scalar",

@@ -45,7 +45,7 @@ def torch_peak(model):
     return step_peak_bytes(model, {"input_ids": ids, "labels": ids.clone()})
 
 
-def unmodelled_bytes(model, kind, dtype, attention, checkpointed, vocab):
+def unmodelled_bytes(model, kind, dtype, attention, checkpointed, vocab, scalings=SCALINGS):
     """What torch has out at the peak and Cairn does not count, or the other way round."""
     config, in_loss = model.config, vocab == LARGE_VOCAB
     # Layers whose checkpoint or saved tensors are there: only the first where its backward is the
@@ -55,7 +55,7 @@ def unmodelled_bytes(model, kind, dtype, attention, checkpointed, vocab):
     bytes_of = {}
     bytes_of["divisor of the mean loss, gradient of the loss"] = 4 + 4
     # x * 0.5 keeps 0.5, as a tensor of 8 bytes that no checkpoint drops.
-    in_layer, after = SCALINGS.get(kind, (0, 0))
+    in_layer, after = scalings.get(kind, (0, 0))
     if attention == "eager":
         in_layer += 3 if kind == "gemma2" else 1  # its softcap
     bytes_of["constant factors"] = 8 * (in_layer * layers + (after if in_loss else 0))
