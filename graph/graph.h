@@ -49,6 +49,7 @@ struct Tensor {
   std::int64_t optimizer_state_bytes = 0;
   std::int64_t optimizer_temporary_bytes = 0;
   std::int64_t optimizer_carried_bytes = 0;  // of the temporaries, still there in the next one's
+  std::int64_t master_weight_bytes = 0;      // parameters only: the optimizer's own copy of it
 };
 
 // What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).
@@ -162,8 +163,10 @@ std::int64_t parameter_count(const Graph& graph);
 std::int64_t active_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
+std::int64_t master_weight_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
 std::int64_t element_count(const Shape& shape, const std::string& what);
+std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what);
 
 }  // namespace cairn

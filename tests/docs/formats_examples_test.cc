@@ -36,7 +36,7 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const std::int64_t hidden = 64;
   const std::int64_t blocks = 2 * hidden + 3 * hidden * (256 + 128);
   const LoadedModel tiny = load_model({.model = "gated-mlp-tiny", .folders = {folder.path()}});
-  CHECK(tiny.recipe.precision == DataType::kBFloat16);
+  CHECK(tiny.recipe.precision.parameter_type == DataType::kBFloat16);
   CHECK(parameter_count(tiny.graph) == 1000 * hidden + blocks);
   const auto has_op = [&](const std::string& name) {
     return std::any_of(tiny.graph.ops.begin(), tiny.graph.ops.end(),
@@ -55,7 +55,7 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const LoadedModel config =
       load_model({.model = (folder.path() / "gated").string(), .folders = {folder.path()}});
   CHECK(config.name == "gated");
-  CHECK(config.recipe.precision == DataType::kFloat32);
+  CHECK(config.recipe.precision.parameter_type == DataType::kFloat32);
   CHECK(parameter_count(config.graph) == hidden * 2 * 1000 + blocks);  // nothing is tied
 
   const DeviceSpec gpu = find_gpu("lab-card", {folder.path()});

@@ -46,7 +46,7 @@ def torch_peak(model):
 
 
 def unmodelled_bytes(model, kind, attention, checkpointed, in_loss, batch=BATCH, tokens=TOKENS,
-                     layers=None):
+                     layers=None, scalings=SCALINGS):
     """What torch has out at the peak and Cairn does not count, or the other way round. The peak is
     in the loss, or in a layer's backward: the first one's, or the last of `layers`."""
     config, dtype = model.config, model.dtype
@@ -57,7 +57,7 @@ def unmodelled_bytes(model, kind, attention, checkpointed, in_loss, batch=BATCH,
     bytes_of = {}
     bytes_of["divisor of the mean loss, gradient of the loss"] = 4 + 4
     # x * 0.5 keeps 0.5, as a tensor of 8 bytes that no checkpoint drops.
-    in_layer, after = SCALINGS.get(kind, (0, 0))
+    in_layer, after = scalings.get(kind, (0, 0))
     if attention == "eager":
         in_layer += 3 if kind == "gemma2" else 1  # its softcap
     bytes_of["constant factors"] = 8 * (in_layer * layers + (after if in_loss else 0))
