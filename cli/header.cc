@@ -57,6 +57,11 @@ std::string training_text(const LoadedModel& model) {
   text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
   const Recipe& recipe = model.recipe;
+  if (!recipe.freeze.empty() || !recipe.train_only.empty()) {
+    text += fmt::format(", {} of {} parameters trainable",
+                        grouped_text(trainable_parameter_count(model.graph)),
+                        grouped_text(parameter_count(model.graph)));
+  }
   if (recipe.expert_imbalance > 1.0) {
     text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
   }

@@ -49,6 +49,15 @@ DataType parse_precision(const std::string& typed) {
                                text, did_you_mean(text, names)));
 }
 
+void add_patterns(CLI::App& command, const std::string& name, std::vector<std::string>& patterns,
+                  const std::string& help) {
+  command.add_option(name, patterns, help)
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -87,6 +96,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("--attention", options.attention,
                   "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
       ->type_name("A");
+  add_patterns(
+      command, "--freeze", options.freeze,
+      "Do not train this module or parameter, such as\nmodel.embed_tokens, 'model.layers.?'"
+      " or '*norm*';\nrepeatable");
+  add_patterns(command, "--train-only", options.train_only,
+               "Train only this, and freeze all else; repeatable");
   command
       .add_option(
           "--expert-imbalance", options.expert_imbalance,
@@ -138,6 +153,8 @@ ModelRequest model_request(const ModelOptions& options) {
                        .batch = parse_count(options.batch, "--batch", kKilo),
                        .optimizer = options.optimizer,
                        .attention = options.attention.value_or(""),
+                       .freeze = options.freeze,
+                       .train_only = options.train_only,
                        .folders = folder_paths(options.folders)};
   if (options.attention && options.attention->empty()) {
     throw InputError("--attention: expected an implementation, found an empty name");

@@ -26,6 +26,8 @@ struct ModelOptions {
   std::optional<std::string> precision = {};
   std::string optimizer = "adamw";
   std::optional<std::string> attention = {};
+  std::vector<std::string> freeze = {};
+  std::vector<std::string> train_only = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
   std::string part = "all";

@@ -150,6 +150,8 @@ std::int64_t parameter_count(const Graph& graph);
 // Those that one token goes through: of the weights of experts, the share of those it takes; all of
 // every other, tables included.
 std::int64_t active_parameter_count(const Graph& graph);
+// Those that require a gradient.
+std::int64_t trainable_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
 

@@ -293,8 +293,9 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        parameters.push_back(add_parameter(request.name + "." + sketch.suffix, parameter_type_,
-                                           sketch.shape, trainable_));
+        const std::string name = request.name + "." + sketch.suffix;
+        const bool trainable = trainable_ && !frozen_.contains(name);
+        parameters.push_back(add_parameter(name, parameter_type_, sketch.shape, trainable));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -88,6 +90,8 @@ class GraphBuilder {
 
   // Nothing is trainable from here on / everything is again (adapters, frozen parts).
   void set_trainable(bool trainable) { trainable_ = trainable; }
+  // Parameters that ops make from here on are not trainable where they have one of these names.
+  void freeze(std::unordered_set<std::string> names) { frozen_ = std::move(names); }
 
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   // kNoTensor when there is none of that name.
@@ -112,6 +116,7 @@ class GraphBuilder {
   DataType parameter_type_ = DataType::kFloat32;
   std::int64_t optimizer_states_ = 0;
   bool trainable_ = true;
+  std::unordered_set<std::string> frozen_ = {};
   NameIndex<TensorId> tensors_by_name_;
   NameIndex<OpId> ops_by_name_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graph/data_type.h"
 
@@ -18,6 +19,9 @@ struct Recipe {
   double expert_imbalance = 1.0;
   // An expert's most rows over the mean (GShard, Switch); 0: dropless, every token is served.
   double expert_capacity = 0.0;
+  // Patterns of modules and parameters that are not trained, and of all that are; empty: all are.
+  std::vector<std::string> freeze = {};
+  std::vector<std::string> train_only = {};
 };
 
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "models/optimizer.h"
 #include "models/requirements.h"
 #include "models/tensor_names.h"
+#include "models/trainable.h"
 
 namespace cairn {
 namespace {
@@ -34,10 +35,14 @@ std::string joined_module(const std::string& outer, const std::string& inner) {
 
 class Instantiation {
  public:
-  explicit Instantiation(const InstantiateRequest& request)
+  // `frozen` are names of parameters that are not trained.
+  explicit Instantiation(const InstantiateRequest& request,
+                         std::unordered_set<std::string> frozen = {})
       : request_(request),
         builder_(request.model_name, request.recipe.precision,
-                 optimizer_state_count(request.recipe.optimizer)) {}
+                 optimizer_state_count(request.recipe.optimizer)) {
+    builder_.freeze(std::move(frozen));
+  }
 
   Graph run() {
     check_requirements();
@@ -429,6 +434,12 @@ std::string attention_choice(const Family& family, const Recipe& recipe) {
                                did_you_mean(recipe.attention, choices)));
 }
 
-Graph instantiate(const InstantiateRequest& request) { return Instantiation(request).run(); }
+Graph instantiate(const InstantiateRequest& request) {
+  Graph graph = Instantiation(request).run();
+  const Recipe& recipe = request.recipe;
+  if (recipe.freeze.empty() && recipe.train_only.empty()) return graph;
+  // Which parameters there are, and what all ops that share one call it, is known only now.
+  return Instantiation(request, frozen_parameters(graph, recipe)).run();
+}
 
 }  // namespace cairn

@@ -44,6 +44,8 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (request.precision) refuse("--precision");
   if (!request.set.empty()) refuse("--set");
   if (!request.attention.empty()) refuse("--attention");
+  if (!request.freeze.empty()) refuse("--freeze");
+  if (!request.train_only.empty()) refuse("--train-only");
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
@@ -116,7 +118,9 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
   model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
                   .optimizer = request.optimizer,
-                  .attention = request.attention};
+                  .attention = request.attention,
+                  .freeze = request.freeze,
+                  .train_only = request.train_only};
   model.attention = attention_choice(numbers.family, model.recipe);
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(

@@ -23,6 +23,8 @@ struct ModelRequest {
   std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
   std::string attention = {};
+  std::vector<std::string> freeze = {};         // Recipe::freeze
+  std::vector<std::string> train_only = {};     // Recipe::train_only
   std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
   std::optional<double> expert_capacity = {};   // Recipe::expert_capacity
   bool text_part_only = false;                  // of a config with more parts than its text_config
