@@ -113,6 +113,7 @@ struct Op {
   std::vector<TensorId> auxiliaries = {};
   std::vector<TensorId> saved = {};         // what Backward reads, besides gradients; no repeats
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
+  std::vector<bool> gradient_views = {};  // per input: nothing is added into its gradient (rule 10)
 
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;

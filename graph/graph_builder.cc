@@ -330,6 +330,8 @@ void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
   op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
   op.gradient_aliases.assign(op.inputs.size(), false);
   for (const std::size_t i : derivation.gradient_alias_inputs) op.gradient_aliases[i] = true;
+  op.gradient_views.assign(op.inputs.size(), false);
+  for (const std::size_t i : derivation.gradient_view_inputs) op.gradient_views[i] = true;
   op.workspace_bytes = derivation.workspace_bytes;
   op.backward_workspace_bytes = derivation.backward_workspace_bytes;
   op.sweep_workspace_bytes = derivation.sweep_workspace_bytes;

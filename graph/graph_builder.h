@@ -42,6 +42,7 @@ struct CustomOp {
   std::vector<CustomTensor> auxiliaries = {};
   std::vector<std::string> saved = {};             // names of inputs, outputs, auxiliaries
   std::vector<std::string> gradient_aliases = {};  // inputs whose gradient aliases outputs[0]'s
+  std::vector<std::string> gradient_views = {};    // inputs whose gradient is not added into
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};

@@ -17,6 +17,7 @@ bool is_free(const Step& step) {
 Replay::Replay(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {
   of_tensor_.assign(graph.tensors.size(), -1);
   of_gradient_.assign(graph.tensors.size(), -1);
+  is_view_.assign(graph.tensors.size(), false);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     if (!is_resident(tensor)) continue;
@@ -121,6 +122,7 @@ void Replay::contribute(const Op& op, std::size_t input) {
   const bool aliases = op.gradient_aliases[input] && output_gradient >= 0;
   if (gradient < 0) {
     attach(gradient, aliases ? output_gradient : allocate(tensor.bytes));
+    is_view_[index(id)] = op.gradient_views[input];
     return;
   }
   if (!aliases) {
@@ -131,7 +133,16 @@ void Replay::contribute(const Op& op, std::size_t input) {
   if (allocation(gradient).reference_count > 1) {
     release(gradient);
     attach(gradient, allocate(tensor.bytes));
+  } else if (is_view_[index(id)]) {
+    add_sum(id, aliases ? 0 : tensor.bytes);
   }
+  is_view_[index(id)] = false;
+}
+
+// The old gradient and the contribution, beside the sum that takes the gradient's place.
+void Replay::add_sum(TensorId id, std::int64_t contribution_bytes) {
+  const std::int64_t bytes = checked_add(graph_.tensor(id).bytes, contribution_bytes, "live bytes");
+  if (bytes > sum_.bytes) sum_ = {.kind = Transient::Kind::kSum, .tensor = id, .bytes = bytes};
 }
 
 void Replay::run_backward(const Op& op) {
@@ -155,6 +166,7 @@ void Replay::run_backward(const Op& op) {
 void Replay::begin_step(std::size_t position) {
   const Step& step = schedule_.steps[position];
   transients_.clear();
+  sum_ = {};
   if (step.kind == StepKind::kBackward) {
     run_backward(graph_.op(step.op));
   } else {

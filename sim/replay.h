@@ -20,7 +20,8 @@ struct Allocation {
 
 // Bytes that are there during a step and gone at its end.
 struct Transient {
-  enum class Kind { kWorkspace, kDuplicate, kContribution };
+  // kSum: a gradient and a contribution while their sum is made, behind the step's frees.
+  enum class Kind { kWorkspace, kDuplicate, kContribution, kSum };
   Kind kind = Kind::kWorkspace;
   TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient is contributed to
   std::int64_t bytes = 0;
@@ -38,6 +39,8 @@ class Replay {
   std::int64_t live_bytes() const { return live_bytes_; }
   std::int64_t during_bytes() const;
   const std::vector<Transient>& transients() const { return transients_; }
+  // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest.
+  const Transient& sum() const { return sum_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
   std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
@@ -51,6 +54,7 @@ class Replay {
   void run_backward(const Op& op);
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
+  void add_sum(TensorId tensor, std::int64_t contribution_bytes);
   bool sweeps(const Op& op, std::size_t position) const;
   std::vector<TensorId> freed_behind(std::size_t position) const;
   std::int32_t allocate(std::int64_t bytes);
@@ -64,6 +68,8 @@ class Replay {
   std::vector<Allocation> allocations_ = {};
   std::vector<std::int32_t> unused_ = {};
   std::vector<Transient> transients_ = {};
+  Transient sum_ = {};
+  std::vector<bool> is_view_ = {};  // by tensor: nothing is added into its gradient
   std::int64_t live_bytes_ = 0;
 };
 

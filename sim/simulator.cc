@@ -64,9 +64,9 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
   return items;
 }
 
-void add_transients(const Graph& graph, const Op& op, const Replay& replay,
+void add_transients(const Graph& graph, const Op& op, const std::vector<Transient>& transients,
                     std::vector<LiveItem>& items) {
-  for (const Transient& transient : replay.transients()) {
+  for (const Transient& transient : transients) {
     if (transient.bytes == 0) continue;
     LiveItem item{.bytes = transient.bytes};
     switch (transient.kind) {
@@ -80,6 +80,11 @@ void add_transients(const Graph& graph, const Op& op, const Replay& replay,
         break;
       case Transient::Kind::kContribution:
         item.name = "contribution to the gradient of " + graph.tensor(transient.tensor).name;
+        item.category = gradient_category_of(graph.tensor(transient.tensor));
+        break;
+      case Transient::Kind::kSum:
+        item.name =
+            "what the gradient of " + graph.tensor(transient.tensor).name + " is the sum of";
         item.category = gradient_category_of(graph.tensor(transient.tensor));
         break;
     }
@@ -96,8 +101,13 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
     position = replay.end_step(position);
   }
   replay.begin_step(peak_step);
+  std::vector<Transient> transients = replay.transients();
+  if (replay.during_bytes() < trace.peak_bytes) {  // reached by a sum, behind the frees
+    replay.end_step(peak_step);
+    transients = {replay.sum()};
+  }
   trace.live_at_peak = live_tensors(graph, plan, replay);
-  add_transients(graph, graph.op(schedule.steps[peak_step].op), replay, trace.live_at_peak);
+  add_transients(graph, graph.op(schedule.steps[peak_step].op), transients, trace.live_at_peak);
   for (const LiveItem& item : trace.live_at_peak) {
     trace.peak_breakdown[static_cast<std::size_t>(item.category)] += item.bytes;
   }
@@ -114,8 +124,10 @@ Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
   for (std::size_t position = 0; position < schedule.steps.size();) {
     const std::size_t step = position;
     replay.begin_step(step);
-    const std::int64_t during_bytes = replay.during_bytes();
+    std::int64_t during_bytes = replay.during_bytes();
     position = replay.end_step(step);
+    during_bytes =
+        std::max(during_bytes, checked_add(replay.live_bytes(), replay.sum().bytes, "live bytes"));
     if (trace.steps.empty() || during_bytes > trace.peak_bytes) {
       trace.peak_bytes = during_bytes;
       trace.peak_entry = trace.steps.size();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/checked.h"
 #include "sim/validator_memory.h"
 
 // Derives the lives of gradients, rules 8 to 11.
@@ -21,7 +22,7 @@ class GradientAccount {
       account_.charges.push_back({op.backward_workspace_bytes, {.first = run, .last = run}});
     }
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-      if (gradients_[i].is_live()) leave(static_cast<TensorId>(i), runs_.size() - 1);
+      if (gradients_[i].is_live()) leave(static_cast<TensorId>(i), runs_.size());  // it lasts
     }
     for (const Buffer& buffer : buffers_) account_.charges.push_back(buffer.charge);
   }
@@ -37,6 +38,7 @@ class GradientAccount {
   struct Gradient {
     std::size_t buffer = kNone;
     std::size_t first_run = 0;
+    bool is_view = false;  // only a first contribution is
 
     bool is_live() const { return buffer != kNone; }
   };
@@ -60,14 +62,21 @@ class GradientAccount {
     Gradient& gradient = gradients_[index(tensor)];
     if (!gradient.is_live()) {
       begin(tensor, is_alias ? of_output : new_buffer(tensor, run), run);
+      gradient.is_view = op.gradient_views[input];
       return;
     }
+    const std::int64_t bytes = graph_.tensor(tensor).bytes;
     if (!is_alias) new_buffer(tensor, run);  // the contribution: a tensor of this run only
     if (buffers_[gradient.buffer].gradient_count > 1) {
       // The others still need the old value: the sum is a new tensor.
       move_out(gradient, run);
       move_in(gradient, new_buffer(tensor, run));
+    } else if (gradient.is_view) {
+      // Behind the run: the view and the contribution, beside their sum, which takes the buffer.
+      const std::int64_t added = is_alias ? bytes : checked_add(bytes, bytes, "live bytes");
+      account_.sums.push_back({.bytes = added, .life = {.first = run, .last = run}});
     }
+    gradient.is_view = false;
   }
 
   std::size_t new_buffer(TensorId tensor, std::size_t run) {

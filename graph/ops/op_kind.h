@@ -64,6 +64,9 @@ struct OpDerivation {
   std::vector<TensorSketch> auxiliaries = {};
   SavedSet saved = {};
   std::vector<std::size_t> gradient_alias_inputs = {};
+  // Positions, parameters included: the gradient is a view of what Backward makes, and PyTorch adds
+  // no other contribution into a view.
+  std::vector<std::size_t> gradient_view_inputs = {};
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};

@@ -109,6 +109,7 @@ class GraphMaker {
       if (tensor.bytes == op.outputs[0].bytes && one_in(random_, 2)) {
         op.gradient_aliases.push_back(tensor.name);
       }
+      if (one_in(random_, 3)) op.gradient_views.push_back(tensor.name);
     }
     for (const CustomTensor& output : op.outputs) {
       if (one_in(random_, 3)) op.saved.push_back(output.name);
