@@ -114,6 +114,7 @@ class Lowering {
       release_at_end(frame, op);
     }
     release_in_recompute(frame, first_step);
+    close_run();
   }
 
   // Section 5: what a recompute makes, or takes from what was kept, its function holds up to the
@@ -180,7 +181,6 @@ class Lowering {
       if (tree_.frames[i].end != tree_.position_of_op[index(op)] + 1) return;
       released_after_.push_back({.step = sequence_.size() - 1, .tensors = inputs_[i]});
     }
-    close_run();
   }
 
   // The steps added since the last run closed are one: forward, or one recompute.

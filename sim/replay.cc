@@ -183,7 +183,18 @@ void Replay::count_contribution(TensorId id) {
   contributed_[index(id)] = 0;
   is_view_[index(id)] = false;
   has_earlier_gradient_[index(id)] = true;
-  if (of_gathered_[index(id)] >= 0) gathered_.push_back(id);
+  completed_.push_back(id);
+}
+
+// What was gathered is added and gone. A gradient that shares its storage is cloned: the
+// parameter's has to be its own.
+void Replay::settle(TensorId parameter) {
+  std::int32_t& gathered = of_gathered_[index(parameter)];
+  if (gathered >= 0) release(gathered);
+  std::int32_t& gradient = of_gradient_[index(parameter)];
+  if (allocation(gradient).reference_count == 1) return;
+  release(gradient);
+  attach(gradient, allocate(graph_.tensor(parameter).bytes));
 }
 
 void Replay::run_backward(const Op& op) {
@@ -261,10 +272,8 @@ std::size_t Replay::end_step(std::size_t position) {
     CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
                 step_text(graph_, step) + " frees what is not live");
   }
-  for (const TensorId parameter : gathered_) {
-    release(of_gathered_[index(parameter)]);
-  }
-  gathered_.clear();
+  for (const TensorId parameter : completed_) settle(parameter);
+  completed_.clear();
   return next;
 }
 

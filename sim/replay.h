@@ -68,6 +68,7 @@ class Replay {
   void add_sum(TensorId tensor, std::int64_t contribution_bytes);
   std::int32_t& gathering_slot(TensorId tensor);
   void count_contribution(TensorId tensor);
+  void settle(TensorId parameter);
   bool sweeps(const Op& op, std::size_t position) const;
   std::vector<TensorId> freed_behind(std::size_t position) const;
   std::int32_t allocate(std::int64_t bytes);
@@ -91,7 +92,7 @@ class Replay {
   std::vector<std::int32_t> contributed_ = {};
   std::vector<std::int32_t> of_gathered_ = {};
   std::vector<bool> has_earlier_gradient_ = {};
-  std::vector<TensorId> gathered_ = {};  // complete in this step
+  std::vector<TensorId> completed_ = {};  // parameters, with this step's contribution
   std::int64_t live_bytes_ = 0;
 };
 

@@ -47,7 +47,9 @@ class GradientAccount {
       const bool lasts = !is_input || micro_batch_.leaves_input_gradients;
       leave(static_cast<TensorId>(i), lasts ? runs_.size() : runs_.size() - 1, lasts);
     }
-    for (const Buffer& buffer : buffers_) settle(buffer);
+    for (const Buffer& buffer : buffers_) {
+      if (buffer.charge.life.first < runs_.size()) settle(buffer);
+    }
   }
 
  private:
@@ -106,6 +108,16 @@ class GradientAccount {
     for (const TensorId output : op.outputs) {
       if (gradients_[index(output)].is_live()) leave(output, run, false);
     }
+    for (const TensorId input : op.inputs) own(input, run);
+  }
+
+  // Behind its last contribution a parameter's gradient lies alone: it is cloned where it does not.
+  void own(TensorId tensor, std::size_t run) {
+    Gradient& gradient = gradients_[index(tensor)];
+    if (graph_.tensor(tensor).role != TensorRole::kParameter || !gradient.is_live()) return;
+    if (last_run_[index(tensor)] != run || !has_others(buffers_[gradient.buffer], run + 1)) return;
+    move_out(gradient, run);
+    move_in(gradient, new_buffer(tensor, run + 1));
   }
 
   void contribute(const Op& op, std::size_t input, std::size_t run) {
