@@ -84,7 +84,7 @@ void add_model(Json& document, const LoadedModel& model) {
   }
   document["dim_origins"] = std::move(origins);
   document["precision"] =
-      knows_bytes_only ? Json() : Json(std::string(data_type_name(model.recipe.precision)));
+      knows_bytes_only ? Json() : Json(std::string(precision_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;
   document["attention"] = text_or_null(model.attention);
   Json implementations = Json::object();

@@ -19,10 +19,6 @@ namespace {
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 
-constexpr std::array kExtents = {Extent::kNeeded, Extent::kPrefix, Extent::kWhole};
-
-// Types that weights and activations are trained in.
-constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
 
 // As PyTorch and config.json call them.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
@@ -47,18 +43,15 @@ std::pair<std::string, std::string> split_assignment(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-DataType parse_precision(const std::string& typed) {
+Precision parse_precision(const std::string& typed) {
   std::string text = typed;
   for (const auto& [alias, name] : kPrecisionAliases) {
     if (typed == alias) text = name;
   }
-  std::vector<std::string> names;
-  for (const DataType precision : kPrecisions) {
-    if (text == data_type_name(precision)) return precision;
-    names.emplace_back(data_type_name(precision));
-  }
-  throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}", join_names(names),
-                               text, did_you_mean(text, names)));
+  if (const std::optional<Precision> precision = find_precision(text)) return *precision;
+  throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}",
+                               join_names(precision_names()), text,
+                               did_you_mean(text, precision_names())));
 }
 
 }  // namespace
@@ -89,7 +82,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       .add_option("--precision", options.precision,
-                  "fp32, bf16 or fp16, of weights, gradients\nand activations; default the model's")
+                  "fp32, bf16, fp16: all of that type; autocast-bf16,\nautocast-fp16: over fp32 "
+                  "weights; bf16-master: with\nan fp32 copy of weights; default the model's")
       ->type_name("P");
   command
       .add_option("--optimizer", options.optimizer,
@@ -149,7 +143,7 @@ void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_checkpointing_option(CLI::App& command, std::string& text) {
+void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text) {
   command
       .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
       ->type_name("S");
@@ -163,6 +157,14 @@ void add_extent_option(CLI::App& command, std::string& text) {
   command
       .add_option("--extent", text,
                   "How much a recompute reruns: needed, prefix\nor whole; default " + text)
+      ->type_name("E");
+}
+
+void add_extent_option(CLI::App& command, std::optional<std::string>& text) {
+  command
+      .add_option(
+          "--extent", text,
+          "How much a recompute reruns: needed, prefix\nor whole; default the plan's, or prefix")
       ->type_name("E");
 }
 
@@ -233,13 +235,10 @@ ModelRequest model_request(const ModelOptions& options) {
 }
 
 Extent parse_extent(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Extent extent : kExtents) {
-    if (text == extent_name(extent)) return extent;
-    names.emplace_back(extent_name(extent));
-  }
-  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}", join_names(names),
-                               text, did_you_mean(text, names)));
+  if (const std::optional<Extent> extent = find_extent(text)) return *extent;
+  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}",
+                               join_names(extent_names()), text,
+                               did_you_mean(text, extent_names())));
 }
 
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {

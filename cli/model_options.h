@@ -40,10 +40,11 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& command, ModelOptions& options);
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders);
-void add_checkpointing_option(CLI::App& command, std::string& text);
+void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text);
 void add_json_option(CLI::App& command, bool& json);
 // `text` holds the default.
 void add_extent_option(CLI::App& command, std::string& text);
+void add_extent_option(CLI::App& command, std::optional<std::string>& text);
 void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu);
 
 // These throw InputError naming the option.

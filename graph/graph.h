@@ -49,6 +49,7 @@ struct Tensor {
   std::int64_t optimizer_state_bytes = 0;
   std::int64_t optimizer_temporary_bytes = 0;
   std::int64_t optimizer_carried_bytes = 0;  // of the temporaries, still there in the next one's
+  std::int64_t master_weight_bytes = 0;      // parameters only: the optimizer's own copy of it
 };
 
 // What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).
@@ -117,6 +118,7 @@ struct Op {
   std::vector<TensorId> outputs = {};
   std::vector<TensorId> auxiliaries = {};
   std::vector<TensorId> saved = {};         // what Backward reads, besides gradients; no repeats
+  std::vector<TensorId> unread_saved = {};  // the same where the loss does not depend on the op
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
   // Per input: the saved tensor over which Backward writes its gradient, or kNoTensor.
   std::vector<TensorId> gradient_places = {};
@@ -132,6 +134,8 @@ struct Op {
   SideEffect side_effect = SideEffect::kNone;
   bool in_place = false;      // outputs[0] overwrites inputs[0]'s storage
   bool has_backward = false;  // some output has a gradient
+  // A custom autograd.Function: it saves its inputs too when its forward is over, not before.
+  bool saves_after_forward = false;
 };
 
 struct Graph {
@@ -159,8 +163,10 @@ std::int64_t parameter_count(const Graph& graph);
 std::int64_t active_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
+std::int64_t master_weight_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
 std::int64_t element_count(const Shape& shape, const std::string& what);
+std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what);
 
 }  // namespace cairn

@@ -25,7 +25,8 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
         .backward = custom.backward,
         .recompute = custom.recompute,
         .side_effect = custom.side_effect,
-        .in_place = custom.in_place};
+        .in_place = custom.in_place,
+        .saves_after_forward = custom.saves_after_forward};
   const bool requires_grad =
       std::any_of(custom.inputs.begin(), custom.inputs.end(),
                   [&](TensorId input) { return graph_.tensor(input).requires_grad; });

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "graph/data_type.h"
+#include "graph/precision.h"
 #include "graph/training_step.h"
 
 // How a model is trained, as far as it decides bytes and FLOPs.
@@ -17,8 +17,7 @@ inline constexpr std::array<std::string_view, 5> kImplementationOptions = {"atte
                                                                            "rope", "mlp", "loss"};
 
 struct Recipe {
-  // Parameters, activations and gradients are all of this type ("pure" precision).
-  DataType precision = DataType::kBFloat16;
+  Precision precision = {};
   std::string optimizer = "adamw";
   // The choice for some of kImplementationOptions ({"norm", "liger"}); without, or "", the family's
   // default.

@@ -85,13 +85,14 @@ struct FamilyOp {
   std::vector<std::pair<AttributeKey, PlacedExpression>> attributes = {};
   std::vector<PlacedExpression> widths = {};  // AttributeKey::kWidths
   std::vector<std::pair<std::string, PlacedExpression>> layer_attributes = {};  // of a composite
-  std::string data_type = {};                      // "", a type's name, or "activation"
+  std::string data_type = {};                      // "", or one of type_names_of_files()
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
   std::string held_until = {};  // "", a scope below, or a later op's name
   bool is_logits = false;
-  bool is_cap = false;  // of the logits: part of a loss that takes the head
+  bool is_cap = false;   // of the logits: part of a loss that takes the head
+  bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };
 
 // Until when a name holds its tensor, besides the names of ops of its list.

@@ -8,6 +8,7 @@
 #include "graph/error.h"
 #include "graph/recipe.h"
 #include "models/family_ops.h"
+#include "models/family_values.h"
 
 namespace cairn {
 namespace {
@@ -263,9 +264,8 @@ void parse_inputs(const Document& document, Fields& fields, Family& family) {
                        .data_type = input.text("dtype")};
     check_length(document, entry.key_position, fmt::format("input {}", in_quotes(entry.key)),
                  entry.key);
-    if (parsed.data_type != "activation" && !find_data_type(parsed.data_type)) {
-      std::vector<std::string> known = data_type_names();
-      known.emplace_back("activation");
+    const std::vector<std::string> known = type_names_of_files();
+    if (std::find(known.begin(), known.end(), parsed.data_type) == known.end()) {
       input.fail_at_key("dtype",
                         fmt::format("expected one of {}, found '{}'{}", join_names(known),
                                     parsed.data_type, did_you_mean(parsed.data_type, known)));

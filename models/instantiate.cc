@@ -28,6 +28,7 @@ struct Place {
   std::string name_prefix = {};  // "layers.3."
   std::string module = {};       // "model.layers.3"
   std::int32_t block = -1;
+  std::optional<DataType> activation = {};  // of the first input of the layer file around it
 };
 
 std::string joined_module(const std::string& outer, const std::string& inner) {
@@ -103,6 +104,13 @@ class Instantiation {
     }
   }
 
+  NamedTypes named_types(const Place& place) const {
+    const Precision& precision = request_.recipe.precision;
+    return {.activation = place.activation.value_or(precision.parameter_type),
+            .parameter = precision.parameter_type,
+            .compute = compute_type(precision)};
+  }
+
   void add_inputs(TensorNames& names) {
     for (const FamilyInput& input : request_.family.inputs) {
       Shape shape;
@@ -111,8 +119,7 @@ class Instantiation {
       }
       names.set(input.name, with_place(*input.document, input.position, [&] {
                   return builder_.add_input(
-                      input.name, named_data_type(input.data_type, request_.recipe.precision),
-                      shape, false);
+                      input.name, named_data_type(input.data_type, named_types({})), shape, false);
                 }));
     }
   }
@@ -276,7 +283,8 @@ class Instantiation {
     }
     const Place within{.name_prefix = place.name_prefix + op.name + ".",
                        .module = joined_module(place.module, op.module),
-                       .block = place.block};
+                       .block = place.block,
+                       .activation = builder_.tensor(inside.find(layer.inputs[0])).data_type};
     HeldNames held;
     if (!layer.is_inline) hold_arguments(op, names, held);
     for (const FamilyOp& inner : layer.ops) {
@@ -327,6 +335,7 @@ class Instantiation {
     Place within = place;
     within.name_prefix += op.name + ".";
     within.module = joined_module(place.module, op.module);
+    within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
     HeldNames held;
     hold_arguments(op, names, held);
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
@@ -351,7 +360,7 @@ class Instantiation {
                           const TensorNames& names, TensorId output) const {
     OpRequest request{.name = op.name,
                       .kind = op.kind,
-                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision)};
+                      .attributes = evaluate_attributes(op, scope, named_types({}))};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     const Shape expected = builder_.output_shape(request);
     const Shape& made = builder_.tensor(output).shape;
@@ -367,9 +376,10 @@ class Instantiation {
     if (passes_through(op, scope, names)) return;
     OpRequest request{.name = place.name_prefix + name,
                       .kind = op.kind,
-                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision),
+                      .attributes = evaluate_attributes(op, scope, named_types(place)),
                       .module = joined_module(place.module, op.module),
-                      .block = place.block};
+                      .block = place.block,
+                      .autocast = op.autocast};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     if (is_identity(op, request.attributes, request.inputs[0])) {
       check_output_names(op, 1);

@@ -118,7 +118,8 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
   const ModelNumbers& numbers = *opened.numbers;
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
-  model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
+  const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
+  model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
                   .implementations = request.implementations,
                   .step = request.step};
@@ -132,7 +133,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
     model.notes.push_back(
         fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
   }
-  if (model.recipe.precision == DataType::kFloat32 &&
+  if (compute_type(model.recipe.precision) == DataType::kFloat32 &&
       (model.attention == "sdpa" || model.attention == "flash")) {
     model.notes.push_back(fmt::format(
         "CUDA's flash kernel has no fp32: {} attention runs another kernel there, with other "

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/data_type.h"
+#include "graph/precision.h"
 #include "graph/training_step.h"
 
 namespace cairn {
@@ -22,7 +22,7 @@ struct ModelRequest {
   std::optional<std::int64_t> tokens = {};  // default: the smaller of 2048 and the model's limit
   std::optional<std::int64_t> vocab = {};
   std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
-  std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
+  std::optional<Precision> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
   TrainingStep step = {};
   std::map<std::string, std::string> implementations = {};  // Recipe::implementations

@@ -51,6 +51,7 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
     if (replay.allocation(allocation).bytes == 0) return;
     items.push_back({name, category, replay.allocation(allocation).bytes, kind, tensor});
   };
+  std::int64_t master_bytes = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Tensor& tensor = graph.tensors[i];
@@ -58,10 +59,14 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
         LiveKind::kTensor, id);
     add(replay.allocation_of_gradient(id), "gradient of " + tensor.name,
         gradient_category_of(tensor), LiveKind::kGradient, id);
+    master_bytes += tensor.master_weight_bytes;
   }
   if (replay.optimizer_state_bytes() > 0) {
     items.push_back({"optimizer states", MemoryCategory::kOptimizer, replay.optimizer_state_bytes(),
                      LiveKind::kOptimizerStates});
+  }
+  if (master_bytes > 0) {
+    items.push_back({"master weights", MemoryCategory::kOptimizer, master_bytes});
   }
   return items;
 }

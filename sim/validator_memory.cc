@@ -22,6 +22,7 @@ std::int64_t resident_bytes(const Graph& graph) {
     if (tensor.producer != kNoOp) continue;
     bytes = checked_add(bytes, tensor.bytes, "bytes of inputs and parameters");
     bytes = checked_add(bytes, tensor.optimizer_state_bytes, "bytes of optimizer states");
+    bytes = checked_add(bytes, tensor.master_weight_bytes, "bytes of master weights");
   }
   return bytes;
 }

@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "graph/schedule.h"
 #include "sim/validator.h"
+#include "sim/validator_groups.h"
 #include "sim/validator_order.h"
 
 // The validator's second half: who lives when, and how many bytes that is. Not for other callers.
@@ -72,6 +73,12 @@ ValidationResult check_memory(const Graph& graph, const Plan& plan,
 // Copies of tensors and of storages, and the workspaces of Computes and Recomputes.
 void add_tensors(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
                  const std::vector<Run>& runs, Account& account);
+
+// What checkpoints hold unread: a member's group is the tensor, its value the run behind which it
+// is let go of.
+std::vector<Member> reads_of_holders(const Graph& graph, const Plan& plan,
+                                     const std::vector<RegionRule>& rules,
+                                     const std::vector<Run>& runs);
 
 // Gradients, and the workspaces of Backwards and OptimizerSteps.
 void add_gradients(const Graph& graph, const std::vector<Run>& runs,

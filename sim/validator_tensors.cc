@@ -10,17 +10,6 @@
 namespace cairn {
 namespace {
 
-// By op: the rules whose inputs are held up to its Backward.
-Groups rules_by_holder(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules) {
-  std::vector<Member> members;
-  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-    if (rules[rule].held_until == kNoPosition) continue;
-    const OpId holder = plan.order[static_cast<std::size_t>(rules[rule].held_until)];
-    members.push_back({.group = index(holder), .value = rule});
-  }
-  return Groups(graph.ops.size(), members);
-}
-
 // By tensor, runs in order.
 struct Uses {
   Groups reads;  // a run that holds the tensor counts as one that reads it
@@ -29,8 +18,7 @@ struct Uses {
 
 Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
                     const std::vector<Run>& runs) {
-  const Groups held = rules_by_holder(graph, plan, rules);
-  std::vector<Member> reads;
+  std::vector<Member> reads = reads_of_holders(graph, plan, rules, runs);
   std::vector<Member> makes;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const auto add = [run](const std::vector<TensorId>& tensors, std::vector<Member>& members) {
@@ -40,13 +28,14 @@ Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<Regi
     const Op& op = graph.op(runs[run].op);
     if (runs[run].kind == StepKind::kBackward) {
       add(op.saved, reads);
-      for (const std::size_t rule : held[index(runs[run].op)]) add(rules[rule].inputs, reads);
     } else {
       add(op.inputs, reads);
       add(op.outputs, makes);
       add(op.auxiliaries, makes);
     }
   }
+  std::stable_sort(reads.begin(), reads.end(),
+                   [](const Member& a, const Member& b) { return a.value < b.value; });
   const std::size_t tensor_count = graph.tensors.size();
   return {.reads = Groups(tensor_count, reads), .makes = Groups(tensor_count, makes)};
 }

@@ -81,7 +81,8 @@ OpKindInfo nll_loss_kind() {
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
-          .derive = derive_nll_loss};
+          .derive = derive_nll_loss,
+          .autocast = AutocastList::kFloat32};
 }
 
 }  // namespace cairn

@@ -48,14 +48,16 @@ OpKindInfo rms_norm_kind() {
   return {.name = "rms_norm",
           .attributes = {AttributeKey::kGradientInPlace},
           .parameters = rms_norm_parameters,
-          .derive = derive_rms_norm};
+          .derive = derive_rms_norm,
+          .autocast = AutocastList::kFloat32};
 }
 
 OpKindInfo layer_norm_kind() {
   return {.name = "layer_norm",
           .attributes = {AttributeKey::kBias},
           .parameters = layer_norm_parameters,
-          .derive = derive_layer_norm};
+          .derive = derive_layer_norm,
+          .autocast = AutocastList::kFloat32};
 }
 
 }  // namespace cairn

@@ -92,6 +92,16 @@ struct OpContext {
   const std::vector<const Tensor*>& parameters;
 };
 
+// In which type torch.autocast has an op compute on a GPU: the list of ATen/autocast_mode.h
+// (torch 2.13) that its function is on. Casts are ops of their own, before the op.
+enum class AutocastList {
+  kNotKnown,        // refused under autocast
+  kNone,            // on no list: the types that come in, the wider one where they differ
+  kLowerPrecision,  // AT_FORALL_LOWER_PRECISION_FP: floating inputs and parameters are cast down
+  kFloat32,         // AT_FORALL_FP32: they are cast to fp32
+  kFloat32Output,   // AT_FORALL_FP32_SET_OPT_DTYPE: the function is told `dtype: fp32`
+};
+
 struct OpKindInfo {
   std::string_view name = {};
   std::size_t min_inputs = 1;
@@ -103,6 +113,8 @@ struct OpKindInfo {
   // Suffix and shape of each parameter (the type is the builder's); null: none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
   OpDerivation (*derive)(const OpContext&) = nullptr;
+  AutocastList autocast = AutocastList::kNotKnown;
+  bool casts_parameters = false;  // to its dtype, each time
 };
 
 // The kind of that name, or nullptr.

@@ -39,7 +39,7 @@ Graph graph_of(const std::string& kind, const OpAttributes& attributes,
 std::string derived(const std::string& kind, const OpAttributes& attributes,
                     const std::vector<Given>& inputs, bool trainable) {
   const Graph graph = graph_of(kind, attributes, inputs, trainable);
-  return derived_text(graph, graph.ops[0]);
+  return derived_text(graph, graph.ops.back());
 }
 
 std::string derived_text(const Graph& graph, const Op& op) {
@@ -70,7 +70,7 @@ std::string derived_text(const Graph& graph, const Op& op) {
 std::string costs(const std::string& kind, const OpAttributes& attributes,
                   const std::vector<Given>& inputs, bool trainable) {
   const Graph graph = graph_of(kind, attributes, inputs, trainable);
-  const Op& op = graph.ops[0];
+  const Op& op = graph.ops.back();
   std::string text =
       fmt::format("flops {} / {}, moved {} / {}", op.forward.flops, op.backward.flops,
                   op.forward.moved_bytes, op.backward.moved_bytes);

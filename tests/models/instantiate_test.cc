@@ -154,8 +154,8 @@ TEST_CASE("an activation has the recipe's type, and so have parameters") {
       "ops:\n"
       "  - up: {op: linear, in: x, width: 8}\n"
       "  - loss: {op: cross_entropy, in: [up, labels]}\n";
-  CHECK(graph_of(ops, {}, {.precision = DataType::kFloat32}).tensors[2].bytes == 8 * 8 * 4);
-  const Graph graph = graph_of(ops, {}, {.precision = DataType::kBFloat16, .optimizer = "adamw"});
+  CHECK(graph_of(ops, {}, {.precision = {DataType::kFloat32}}).tensors[2].bytes == 8 * 8 * 4);
+  const Graph graph = graph_of(ops, {}, {.precision = {DataType::kBFloat16}, .optimizer = "adamw"});
   CHECK(graph.tensors[0].bytes == 2 * 4 * 8 * 2);
   CHECK(parameter_bytes(graph) == 8 * 8 * 2);
   CHECK(optimizer_state_bytes(graph) == 2 * 8 * 8 * 2);

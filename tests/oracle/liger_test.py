@@ -164,8 +164,7 @@ PEAKS = [case for case in PEAKS if case not in IN_ATTENTION]
 def explained_bytes(model, answer, loss, dtype, plan, vocab):
     """What torch has out at the step that Cairn says is the peak, and Cairn does not count."""
     in_loss = answer["peak_at"].split()[-1].startswith(("loss", "logits"))
-    explained = unmodelled_bytes(model, "llama", dtype, "sdpa", plan == "every-layer",
-                                 LARGE_VOCAB if in_loss else SMALL_VOCAB)
+    explained = unmodelled_bytes(model, "llama", "sdpa", plan == "every-layer", in_loss)
     if answer["peak_at"] == "forward of loss":
         rows = BATCH * TOKENS
         explained -= 8  # the gradient of the loss and the mean's divisor come later
@@ -203,7 +202,7 @@ def test_the_peak_with_ligers_kernels_is_cairns_but_for_named_bytes(cairn_on, op
         forward = next(step["during_bytes"] for step in answer["steps"]
                        if step["op"] == "loss" and step["kind"] == "forward")
         checkpoints = 0 if plan == "none" else unmodelled_bytes(
-            model, "llama", dtype, "sdpa", True, LARGE_VOCAB) - 8
+            model, "llama", "sdpa", True, in_loss=True) - 8
         loss_itself = 4  # Cairn counts it with the chunk's products; it comes after them
         expected = max(expected, forward + fallback_bytes(model, dtype) - loss_itself + checkpoints)
     assert measured == expected

@@ -121,6 +121,7 @@ class GraphMaker {
     for (const CustomTensor& auxiliary : op.auxiliaries) {
       if (!one_in(random_, 4)) op.saved.push_back(auxiliary.name);
     }
+    op.saves_after_forward = one_in(random_, 5);
     if (one_in(random_, 3)) op.workspace_bytes = random_bytes(random_);
     if (one_in(random_, 3)) op.backward_workspace_bytes = random_bytes(random_);
     if (one_in(random_, 4)) op.sweep_workspace_bytes = random_bytes(random_);
