@@ -122,6 +122,7 @@ struct Op {
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
   // Per input: the saved tensor over which Backward writes its gradient, or kNoTensor.
   std::vector<TensorId> gradient_places = {};
+  std::vector<bool> gradient_views = {};  // per input: nothing is added into its gradient (rule 10)
 
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
@@ -161,6 +162,8 @@ std::int64_t parameter_count(const Graph& graph);
 // Those that one token goes through: of the weights of experts, the share of those it takes; all of
 // every other, tables included.
 std::int64_t active_parameter_count(const Graph& graph);
+// Those that require a gradient.
+std::int64_t trainable_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
 std::int64_t master_weight_bytes(const Graph& graph);

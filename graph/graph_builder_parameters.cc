@@ -70,8 +70,10 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
       if (shared == request.shared_parameters.end()) {
         const std::string& owner =
             request.parameters_of.empty() ? request.name : request.parameters_of;
-        parameters.push_back(add_parameter(owner + "." + sketch.suffix, precision_.parameter_type,
-                                           sketch.shape, trainable_));
+        const std::string name = owner + "." + sketch.suffix;
+        const bool trainable = trainable_ && !frozen_.contains(name);
+        parameters.push_back(
+            add_parameter(name, precision_.parameter_type, sketch.shape, trainable));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);
