@@ -25,6 +25,10 @@ struct ModelOptions {
   std::vector<std::string> set = {};
   std::optional<std::string> precision = {};
   std::string optimizer = "adamw";
+  std::string optimizer_loop = "fused";
+  bool optimizer_in_backward = false;
+  std::string accumulate = "1";
+  bool keep_gradients = false;
   std::optional<std::string> attention = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};

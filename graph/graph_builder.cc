@@ -85,6 +85,12 @@ void derive_gradients(Graph& graph) {
       input.has_gradient = input.requires_grad;
     }
   }
+  for (Tensor& tensor : graph.tensors) {  // the optimizer skips what never gets a gradient
+    if (tensor.has_gradient) continue;
+    tensor.optimizer_state_bytes = 0;
+    tensor.optimizer_temporary_bytes = 0;
+    tensor.optimizer_carried_bytes = 0;
+  }
 }
 
 }  // namespace
@@ -100,9 +106,9 @@ void GraphBuilder::check_readable(const std::string& op_name,
   }
 }
 
-GraphBuilder::GraphBuilder(std::string name, Precision precision, std::int64_t optimizer_states)
+GraphBuilder::GraphBuilder(std::string name, Precision precision, const OptimizerRule& optimizer)
     : precision_(precision),
-      optimizer_states_(optimizer_states),
+      optimizer_(optimizer),
       tensors_by_name_(name_index<TensorId>(graph_)),
       ops_by_name_(name_index<OpId>(graph_)) {
   graph_.name = std::move(name);

@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "graph/name_index.h"
 #include "graph/ops/op_kind.h"
+#include "graph/optimizer_rule.h"
 #include "graph/precision.h"
 
 // Builds a Graph op by op, in execution order, and derives what each op makes and saves.
@@ -59,11 +60,9 @@ struct CustomOp {
 
 class GraphBuilder {
  public:
-  // The optimizer keeps `optimizer_states` tensors of each trainable parameter's shape.
-  GraphBuilder(std::string name, Precision precision, std::int64_t optimizer_states = 0);
-  GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states = 0)
-      : GraphBuilder(std::move(name), Precision{.parameter_type = parameter_type},
-                     optimizer_states) {}
+  GraphBuilder(std::string name, Precision precision, const OptimizerRule& optimizer = {});
+  GraphBuilder(std::string name, DataType parameter_type, const OptimizerRule& optimizer = {})
+      : GraphBuilder(std::move(name), Precision{.parameter_type = parameter_type}, optimizer) {}
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
@@ -109,7 +108,7 @@ class GraphBuilder {
 
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
-  Tensor with_optimizer_bytes(Tensor parameter) const;
+  TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);
@@ -129,7 +128,7 @@ class GraphBuilder {
 
   Graph graph_ = {};
   Precision precision_ = {};
-  std::int64_t optimizer_states_ = 0;
+  OptimizerRule optimizer_ = {};
   std::map<TensorId, TensorId> cached_casts_ = {};  // autocast's, by parameter
   bool trainable_ = true;
   NameIndex<TensorId> tensors_by_name_;

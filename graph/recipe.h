@@ -3,6 +3,7 @@
 #include <string>
 
 #include "graph/precision.h"
+#include "graph/training_step.h"
 
 // How a model is trained, as far as it decides bytes and FLOPs.
 
@@ -17,6 +18,7 @@ struct Recipe {
   double expert_imbalance = 1.0;
   // An expert's most rows over the mean (GShard, Switch); 0: dropless, every token is served.
   double expert_capacity = 0.0;
+  TrainingStep step = {};
 };
 
 }  // namespace cairn

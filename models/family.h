@@ -89,13 +89,14 @@ struct FamilyOp {
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
-  std::string held_until = {};  // "", kModuleScope, kForwardScope, kLossScope, or a later op's name
+  std::string held_until = {};  // "", a scope below, or a later op's name
   bool is_logits = false;
   bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };
 
 // Until when a name holds its tensor, besides the names of ops of its list.
 inline constexpr std::string_view kModuleScope = "module";    // until that list of ops ends
+inline constexpr std::string_view kBlockScope = "block";      // until the repeated block ends
 inline constexpr std::string_view kForwardScope = "forward";  // until the last op
 inline constexpr std::string_view kLossScope = "loss";        // until the loss is made
 
@@ -150,6 +151,7 @@ struct Layer {
   std::vector<std::string> inputs = {};
   std::vector<LayerAttribute> attributes = {};  // of a composite; else those of its kind
   std::vector<std::string> outputs = {};        // names its ops make
+  bool is_inline = false;  // a composite that is no call: what goes in is held no longer for it
   std::vector<FamilyOp> ops = {};
   std::shared_ptr<const Document> document = {};
 };

@@ -195,8 +195,10 @@ void check_reads(const Document& document, const FamilyOp& op, const Names& know
 
 void check_scopes(const Document& document, const std::vector<const FamilyOp*>& ops,
                   const std::vector<std::string>& blocks) {
-  const auto is_named = [](const std::string& scope) {
-    return !scope.empty() && scope != kModuleScope && scope != kForwardScope && scope != kLossScope;
+  constexpr std::array<std::string_view, 4> kScopes = {kModuleScope, kBlockScope, kForwardScope,
+                                                       kLossScope};
+  const auto is_named = [&](const std::string& scope) {
+    return !scope.empty() && std::find(kScopes.begin(), kScopes.end(), scope) == kScopes.end();
   };
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i] == nullptr || !is_named(ops[i]->held_until)) continue;
@@ -209,12 +211,11 @@ void check_scopes(const Document& document, const std::vector<const FamilyOp*>& 
       is_before = is_before || (other <= i && name == scope);
     }
     if (std::find(later.begin(), later.end(), scope) != later.end()) continue;
-    later.insert(later.end(),
-                 {std::string(kModuleScope), std::string(kForwardScope), std::string(kLossScope)});
+    later.insert(later.end(), kScopes.begin(), kScopes.end());
     fail_at(
         document, ops[i]->position,
-        fmt::format("op '{}': key 'held_until': expected module, forward, loss or an op behind "
-                    "it, found {}{}",
+        fmt::format("op '{}': key 'held_until': expected module, block, forward, loss or an op "
+                    "behind it, found {}{}",
                     ops[i]->name, in_quotes(scope),
                     is_before ? ", which does not come behind it" : did_you_mean(scope, later)));
   }

@@ -12,52 +12,13 @@
 #include "models/family_values.h"
 #include "models/optimizer.h"
 #include "models/requirements.h"
+#include "models/tensor_names.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::int64_t kMostBlocks = 100'000;
 constexpr std::size_t kMostOps = 250'000;
-
-// Names in scope and the tensors they stand for; an inner table hides the outer, and a later entry
-// one before it. The names are those of the family and layer files. A table is short.
-class TensorNames {
- public:
-  explicit TensorNames(const TensorNames* outer = nullptr) : outer_(outer) {}
-
-  void set(std::string_view name, TensorId tensor) { entries_.emplace_back(name, tensor); }
-
-  TensorId find(std::string_view name) const {
-    for (const TensorNames* table = this; table != nullptr; table = table->outer_) {
-      for (std::size_t i = table->entries_.size(); i-- > 0;) {
-        if (table->entries_[i].first == name) return table->entries_[i].second;
-      }
-    }
-    return kNoTensor;
-  }
-
- private:
-  const TensorNames* outer_ = nullptr;
-  std::vector<std::pair<std::string_view, TensorId>> entries_ = {};
-};
-
-// What names of one list of ops hold, and until which op of it; "module": until its last.
-class HeldNames {
- public:
-  void hold(TensorId tensor, std::string_view until) { entries_.emplace_back(until, tensor); }
-
-  // The tensors held until `name`.
-  std::vector<TensorId> held_until(std::string_view name) const {
-    std::vector<TensorId> tensors;
-    for (const auto& [until, tensor] : entries_) {
-      if (until == name) tensors.push_back(tensor);
-    }
-    return tensors;
-  }
-
- private:
-  std::vector<std::pair<std::string_view, TensorId>> entries_ = {};
-};
 
 // Where an op is being placed.
 struct Place {
@@ -77,7 +38,7 @@ class Instantiation {
   explicit Instantiation(const InstantiateRequest& request)
       : request_(request),
         builder_(request.model_name, request.recipe.precision,
-                 optimizer_state_count(request.recipe.optimizer)) {}
+                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {}
 
   Graph run() {
     check_requirements();
@@ -86,15 +47,15 @@ class Instantiation {
     HeldNames held;
     for (const FamilyItem& item : request_.family.items) {
       if (item.block_ops.empty()) {
-        add_family_op(item.op, request_.dims, names, {});
-        hold_names(item.op, names, held);
+        add_family_op(item.op, request_.dims, names, {}, held);
       } else {
         add_blocks(item, names);
-        end_scope(held, item.block_name);
+        end_scope(item.block_name, held);
       }
     }
-    end_scope(held, kModuleScope);
-    end_scope(forward_held_, kForwardScope);
+    end_scope(kModuleScope, held);
+    end_scope(kBlockScope, block_held_);
+    end_scope(kForwardScope, forward_held_);
     const FamilyOp& last = request_.family.items.back().op;
     const TensorId loss = names.find(last.name);
     if (builder_.tensor(loss).producer == kNoOp) {
@@ -181,11 +142,13 @@ class Instantiation {
       const std::size_t ops_before = builder_.op_count();
       const std::size_t tensors_before = builder_.tensor_count();
       HeldNames held;
-      for (const FamilyOp& op : item.block_ops) {
-        add_family_op(op, scope, inside, place);
-        hold_names(op, inside, held);
-      }
-      end_scope(held, kModuleScope);
+      HeldNames outside = std::move(block_held_);
+      block_held_ = {};
+      block_held_.hold(carried, kBlockScope);  // an argument of the block's call
+      for (const FamilyOp& op : item.block_ops) add_family_op(op, scope, inside, place, held);
+      end_scope(kModuleScope, held);
+      end_scope(kBlockScope, block_held_);
+      block_held_ = std::move(outside);
       carried = inside.find(item.carry_name);
       if (i == 0) {  // the others are most often as large
         const auto left = static_cast<std::size_t>(count - 1);
@@ -198,22 +161,29 @@ class Instantiation {
 
   // Behind the op, and what spells it out: the scopes that end there, and what its names hold.
   void hold_names(const FamilyOp& op, const TensorNames& names, HeldNames& held) {
-    end_scope(held, op.name);
+    end_scope(op.name, held);
     if (op.held_until.empty()) return;
-    const bool to_the_end = op.held_until == kForwardScope || op.held_until == kLossScope;
     for (const std::string& name : made_names(op)) {
-      if (to_the_end) {
-        forward_held_.hold(names.find(name), kForwardScope);  // the last op makes the loss
+      const TensorId tensor = names.find(name);
+      if (op.held_until == kForwardScope || op.held_until == kLossScope) {
+        forward_held_.hold(tensor, kForwardScope);  // the last op makes the loss
+      } else if (op.held_until == kBlockScope) {
+        block_held_.hold(tensor, kBlockScope);
       } else {
-        held.hold(names.find(name), op.held_until);
+        held.hold(tensor, op.held_until);
       }
     }
   }
 
-  // The scope `name` ends behind the last op there is.
-  void end_scope(const HeldNames& held, std::string_view name) {
-    for (const TensorId tensor : held.held_until(name)) {
-      if (is_resident(builder_.tensor(tensor))) continue;
+  // What is handed to a call is held until it returns.
+  static void hold_arguments(const FamilyOp& op, const TensorNames& names, HeldNames& held) {
+    for (const std::string& input : op.inputs) held.hold(names.find(input), kModuleScope);
+  }
+
+  // The scope ends behind the last op there is.
+  void end_scope(std::string_view scope, const HeldNames& held) {
+    if (builder_.op_count() == 0) return;
+    for (const TensorId tensor : held.held_until(scope)) {
       builder_.hold_until(tensor, static_cast<OpId>(builder_.op_count() - 1));
     }
   }
@@ -257,8 +227,14 @@ class Instantiation {
     return layer.empty() ? nullptr : &request_.layers.at(layer);
   }
 
-  void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
-                     const Place& place) {
+  void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names, const Place& place,
+                     HeldNames& held) {
+    place_family_op(op, scope, names, place, held);
+    hold_names(op, names, held);
+  }
+
+  void place_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
+                       const Place& place, HeldNames& held) {
     const Layer* const layer = op.kind == nullptr ? nullptr : layer_for(op);
     if (op.kind != nullptr && layer == nullptr) {
       add_plain_op(op, op.name, scope, names, place);
@@ -269,7 +245,7 @@ class Instantiation {
     if (layer != nullptr) {
       add_layer(*layer, op, scope, names, place);
     } else {
-      add_composite(request_.layers.at(op.layer_name), op, scope, names, place);
+      add_composite(request_.layers.at(op.layer_name), op, scope, names, place, held);
     }
   }
 
@@ -306,7 +282,7 @@ class Instantiation {
 
   // The ops of a composite, each named below the op: "layers.0.mlp.gate".
   void add_composite(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
-                     const Place& place) {
+                     const Place& place, HeldNames& outer_held) {
     TensorNames inside = layer_inputs(layer, op, names);
     const Scope attributes = composite_scope(layer, op, scope);
     const Place within{.name_prefix = place.name_prefix + op.name + ".",
@@ -314,11 +290,15 @@ class Instantiation {
                        .block = place.block,
                        .activation = builder_.tensor(inside.find(layer.inputs[0])).data_type};
     HeldNames held;
+    if (!layer.is_inline) hold_arguments(op, names, held);
     for (const FamilyOp& inner : layer.ops) {
-      add_family_op(inner, attributes, inside, within);
-      hold_names(inner, inside, held);
+      add_family_op(inner, attributes, inside, within, held);
     }
-    end_scope(held, kModuleScope);
+    if (layer.is_inline) {
+      outer_held.take(held, kModuleScope);
+    } else {
+      end_scope(kModuleScope, held);
+    }
     for (std::size_t i = 0; i < layer.outputs.size(); ++i) {
       const std::string& name = op.output_names.empty() ? op.name : op.output_names[i];
       names.set(name, inside.find(layer.outputs[i]));
@@ -353,6 +333,7 @@ class Instantiation {
     within.module = joined_module(place.module, op.module);
     within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
     HeldNames held;
+    hold_arguments(op, names, held);
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
       add_plain_op(layer.ops[i], layer.ops[i].name, attributes, inside, within);
       hold_names(layer.ops[i], inside, held);
@@ -361,7 +342,7 @@ class Instantiation {
     const FamilyOp& last = layer.ops.back();
     add_plain_op(last, op.name, attributes, inside, within);
     hold_names(last, inside, held);
-    end_scope(held, kModuleScope);
+    end_scope(kModuleScope, held);
     const TensorId output = inside.find(last.name);
     check_layer_output(layer, op, scope, names, output);
     name_output(op, output, names);
@@ -433,6 +414,7 @@ class Instantiation {
 
   const InstantiateRequest& request_;
   GraphBuilder builder_;
+  HeldNames block_held_ = {};  // until the repeated block in work ends; outside of one, forward
   HeldNames forward_held_ = {};
   std::int32_t next_block_ = 0;
   std::size_t op_count_ = 0;

@@ -90,6 +90,10 @@ Layer parse_layer(Document document) {
     fields.fail_at_key("inputs", fmt::format("{} is there twice", in_quotes(name)));
   }
   parse_layer_attributes(source, fields, layer);
+  layer.is_inline = fields.optional_boolean("inline").value_or(false);
+  if (layer.is_inline && !layer.of_kind.empty()) {
+    fields.fail_at_key("inline", "what spells an op kind out is a call");
+  }
   for (const Node& op : fields.list("ops")) {
     if (layer.ops.size() == kMostFamilyOps) {
       fail_at(source, op.position,

@@ -53,7 +53,9 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   refuse_overrides_of_plain_graph(request);
   LoadedModel model{.name = found.name};
   model.recipe.optimizer = request.optimizer;
-  model.graph = read_plain_graph(found.document, optimizer_state_count(request.optimizer));
+  model.recipe.step = request.step;
+  model.graph = read_plain_graph(found.document,
+                                 optimizer_rule(request.optimizer, request.step.optimizer_loop));
   return model;
 }
 
@@ -117,7 +119,16 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
   const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
   model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
-                  .attention = request.attention};
+                  .attention = request.attention,
+                  .step = request.step};
+  if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
+    throw InputError(
+        fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
+                    "kernel, which reads "
+                    "gradients of {}; expected fused",
+                    optimizer_loop_name(request.step.optimizer_loop),
+                    data_type_name(model.recipe.precision.parameter_type)));
+  }
   model.attention = attention_choice(numbers.family, model.recipe);
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(

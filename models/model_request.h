@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/precision.h"
+#include "graph/training_step.h"
 
 namespace cairn {
 
@@ -22,6 +23,7 @@ struct ModelRequest {
   std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
   std::optional<Precision> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
+  TrainingStep step = {};
   std::string attention = {};
   std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
   std::optional<double> expert_capacity = {};   // Recipe::expert_capacity

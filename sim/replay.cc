@@ -4,26 +4,32 @@
 
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/training_step.h"
 
 namespace cairn {
-namespace {
 
-bool is_free(const Step& step) {
-  return step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient;
-}
-
-}  // namespace
-
-Replay::Replay(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {
+Replay::Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& start)
+    : graph_(graph), schedule_(schedule) {
   of_tensor_.assign(graph.tensors.size(), -1);
   of_gradient_.assign(graph.tensors.size(), -1);
+  has_states_.assign(graph.tensors.size(), false);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     if (!is_resident(tensor)) continue;
     attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
-    live_bytes_ = checked_add(live_bytes_, tensor.optimizer_state_bytes, "live bytes");
+    if (tensor.role != TensorRole::kParameter) continue;
     live_bytes_ = checked_add(live_bytes_, tensor.master_weight_bytes, "live bytes");
+    if (start.has_states) make_states(static_cast<TensorId>(i));
+    if (start.has_gradients && tensor.has_gradient) attach(of_gradient_[i], allocate(tensor.bytes));
   }
+}
+
+void Replay::make_states(TensorId parameter) {
+  if (has_states_[index(parameter)]) return;
+  has_states_[index(parameter)] = true;
+  const std::int64_t bytes = graph_.tensor(parameter).optimizer_state_bytes;
+  state_bytes_ = checked_add(state_bytes_, bytes, "optimizer states");
+  live_bytes_ = checked_add(live_bytes_, bytes, "live bytes");
 }
 
 std::int32_t Replay::allocate(std::int64_t bytes) {
@@ -82,7 +88,7 @@ std::vector<TensorId> Replay::freed_behind(std::size_t position) const {
   std::vector<TensorId> freed;
   for (std::size_t i = position + 1; i < schedule_.steps.size(); ++i) {
     const Step& step = schedule_.steps[i];
-    if (!is_free(step)) break;
+    if (!is_free(step.kind)) break;
     if (step.kind == StepKind::kFree) freed.push_back(step.tensor);
   }
   std::sort(freed.begin(), freed.end());
@@ -153,14 +159,35 @@ void Replay::run_backward(const Op& op) {
       {.kind = Transient::Kind::kWorkspace, .bytes = op.backward_workspace_bytes});
 }
 
+void Replay::run_optimizer(const ParameterGroup& group) {
+  for (const TensorId parameter : group.parameters) {
+    CAIRN_CHECK(of_gradient_[index(parameter)] >= 0,
+                "the optimizer steps " + graph_.tensor(parameter).name + ", without a gradient");
+    make_states(parameter);
+  }
+  transients_.push_back(
+      {.kind = Transient::Kind::kOptimizer, .bytes = optimizer_workspace_bytes(graph_, group)});
+}
+
 void Replay::begin_step(std::size_t position) {
   const Step& step = schedule_.steps[position];
   transients_.clear();
-  if (step.kind == StepKind::kBackward) {
-    run_backward(graph_.op(step.op));
-  } else {
-    run_forward(graph_.op(step.op), position, step.kind == StepKind::kRecompute);
+  switch (step.kind) {
+    case StepKind::kCompute:
+    case StepKind::kRecompute:
+      run_forward(graph_.op(step.op), position, step.kind == StepKind::kRecompute);
+      return;
+    case StepKind::kBackward:
+      run_backward(graph_.op(step.op));
+      return;
+    case StepKind::kOptimizerStep:
+      run_optimizer(schedule_.groups[static_cast<std::size_t>(step.group)]);
+      return;
+    case StepKind::kFree:
+    case StepKind::kFreeGradient:
+      break;
   }
+  CAIRN_CHECK(false, "a Free is run by end_step");
 }
 
 std::int64_t Replay::during_bytes() const {
@@ -173,7 +200,7 @@ std::int64_t Replay::during_bytes() const {
 
 std::size_t Replay::end_step(std::size_t position) {
   std::size_t next = position + 1;
-  for (; next < schedule_.steps.size() && is_free(schedule_.steps[next]); ++next) {
+  for (; next < schedule_.steps.size() && is_free(schedule_.steps[next].kind); ++next) {
     const Step& step = schedule_.steps[next];
     std::int32_t& slot = step.kind == StepKind::kFree ? of_tensor_[index(step.tensor)]
                                                       : of_gradient_[index(step.tensor)];

@@ -20,15 +20,21 @@ struct Allocation {
 
 // Bytes that are there during a step and gone at its end.
 struct Transient {
-  enum class Kind { kWorkspace, kDuplicate, kContribution };
+  enum class Kind { kWorkspace, kDuplicate, kContribution, kOptimizer };
   Kind kind = Kind::kWorkspace;
   TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient is contributed to
   std::int64_t bytes = 0;
 };
 
+// What is there before the first step, beside inputs and parameters.
+struct ReplayStart {
+  bool has_states = true;      // the optimizer's, of an earlier training step
+  bool has_gradients = false;  // of parameters, kept from it
+};
+
 class Replay {
  public:
-  Replay(const Graph& graph, const Schedule& schedule);
+  Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& start = {});
 
   // Runs the step at `position` (not a Free): allocates all it makes. `transients` are replaced.
   void begin_step(std::size_t position);
@@ -37,6 +43,7 @@ class Replay {
 
   std::int64_t live_bytes() const { return live_bytes_; }
   std::int64_t during_bytes() const;
+  std::int64_t optimizer_state_bytes() const { return state_bytes_; }
   const std::vector<Transient>& transients() const { return transients_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
@@ -49,6 +56,8 @@ class Replay {
  private:
   void run_forward(const Op& op, std::size_t position, bool recompute);
   void run_backward(const Op& op);
+  void run_optimizer(const ParameterGroup& group);
+  void make_states(TensorId parameter);
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
   bool sweeps(const Op& op, std::size_t position) const;
@@ -64,6 +73,8 @@ class Replay {
   std::vector<Allocation> allocations_ = {};
   std::vector<std::int32_t> unused_ = {};
   std::vector<Transient> transients_ = {};
+  std::vector<bool> has_states_ = {};
+  std::int64_t state_bytes_ = 0;
   std::int64_t live_bytes_ = 0;
 };
 

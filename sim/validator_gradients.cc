@@ -10,18 +10,30 @@ namespace {
 
 class GradientAccount {
  public:
-  GradientAccount(const Graph& graph, const std::vector<Run>& runs, Account& account)
-      : graph_(graph), runs_(runs), account_(account), gradients_(graph.tensors.size()) {}
+  GradientAccount(const Graph& graph, const std::vector<Run>& runs,
+                  const std::vector<ParameterGroup>& groups, const MicroBatch& micro_batch,
+                  Account& account)
+      : graph_(graph),
+        runs_(runs),
+        groups_(groups),
+        micro_batch_(micro_batch),
+        account_(account),
+        gradients_(graph.tensors.size()) {}
 
   void add_all() {
+    if (micro_batch_.finds_gradients) add_found();
     for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (runs_[run].kind == StepKind::kOptimizerStep) add_optimizer(run);
       if (runs_[run].kind != StepKind::kBackward) continue;
       const Op& op = graph_.op(runs_[run].op);
       add_run(run, op);
       account_.charges.push_back({op.backward_workspace_bytes, {.first = run, .last = run}});
     }
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
-      if (gradients_[i].is_live()) leave(static_cast<TensorId>(i), runs_.size() - 1);
+      if (!gradients_[i].is_live()) continue;
+      const bool is_input = graph_.tensors[i].role == TensorRole::kInput;
+      leave(static_cast<TensorId>(i), runs_.size() - 1,
+            is_input ? micro_batch_.leaves_input_gradients : true);
     }
     for (const Buffer& buffer : buffers_) account_.charges.push_back(buffer.charge);
   }
@@ -41,6 +53,31 @@ class GradientAccount {
     bool is_live() const { return buffer != kNone; }
   };
 
+  // Those that were there before.
+  void add_found() {
+    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+      const Tensor& tensor = graph_.tensors[i];
+      if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
+      begin(static_cast<TensorId>(i), new_buffer(static_cast<TensorId>(i), 0), 0);
+    }
+  }
+
+  // Temporaries: those of all parameters, or the largest sum of one's and what the one before left.
+  void add_optimizer(std::size_t run) {
+    const ParameterGroup& group = groups_[static_cast<std::size_t>(runs_[run].group)];
+    std::int64_t all = 0;
+    std::int64_t largest = 0;
+    std::int64_t left_over = 0;
+    for (const TensorId parameter : group.parameters) {
+      const Tensor& tensor = graph_.tensor(parameter);
+      all += tensor.optimizer_temporary_bytes;
+      largest = std::max(largest, left_over + tensor.optimizer_temporary_bytes);
+      left_over = tensor.optimizer_carried_bytes;
+      if (!micro_batch_.leaves_gradients) leave(parameter, run, false);
+    }
+    account_.charges.push_back({group.at_once ? all : largest, {.first = run, .last = run}});
+  }
+
   void add_run(std::size_t run, const Op& op) {
     const bool makes_loss =
         std::find(op.outputs.begin(), op.outputs.end(), graph_.loss) != op.outputs.end();
@@ -49,7 +86,7 @@ class GradientAccount {
       if (graph_.tensor(op.inputs[i]).has_gradient) contribute(op, i, run);
     }
     for (const TensorId output : op.outputs) {
-      if (gradients_[index(output)].is_live()) leave(output, run);
+      if (gradients_[index(output)].is_live()) leave(output, run, false);
     }
   }
 
@@ -93,15 +130,18 @@ class GradientAccount {
     move_in(gradients_[index(tensor)], buffer);
   }
 
-  void leave(TensorId tensor, std::size_t run) {
+  void leave(TensorId tensor, std::size_t run, bool outlives) {
     Gradient& gradient = gradients_[index(tensor)];
     move_out(gradient, run);
-    account_.gradient_lives.push_back(
-        {.tensor = tensor, .life = {.first = gradient.first_run, .last = run}});
+    account_.gradient_lives.push_back({.tensor = tensor,
+                                       .life = {.first = gradient.first_run, .last = run},
+                                       .outlives = outlives});
   }
 
   const Graph& graph_;
   const std::vector<Run>& runs_;
+  const std::vector<ParameterGroup>& groups_;
+  const MicroBatch& micro_batch_;
   Account& account_;
   std::vector<Gradient> gradients_;  // by tensor
   std::vector<Buffer> buffers_ = {};
@@ -109,8 +149,10 @@ class GradientAccount {
 
 }  // namespace
 
-void add_gradients(const Graph& graph, const std::vector<Run>& runs, Account& account) {
-  GradientAccount(graph, runs, account).add_all();
+void add_gradients(const Graph& graph, const std::vector<Run>& runs,
+                   const std::vector<ParameterGroup>& groups, const MicroBatch& micro_batch,
+                   Account& account) {
+  GradientAccount(graph, runs, groups, micro_batch, account).add_all();
 }
 
 }  // namespace cairn

@@ -11,7 +11,7 @@ std::vector<Run> list_runs(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     if (step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient) continue;
-    runs.push_back({.step = i, .kind = step.kind, .op = step.op});
+    runs.push_back({.step = i, .kind = step.kind, .op = step.op, .group = step.group});
   }
   return runs;
 }
@@ -51,11 +51,12 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
 }  // namespace
 
 ValidationResult check_memory(const Graph& graph, const Plan& plan,
-                              const std::vector<RegionRule>& rules, const Schedule& schedule) {
+                              const std::vector<RegionRule>& rules, const MicroBatch& micro_batch,
+                              const Schedule& schedule) {
   const std::vector<Run> runs = list_runs(schedule);
   Account account;
   add_tensors(graph, plan, rules, runs, account);
-  add_gradients(graph, runs, account);
+  add_gradients(graph, runs, schedule.groups, micro_batch, account);
 
   ValidationResult result = check_frees(graph, schedule, runs, account.tensor_lives);
   if (result.fault != Fault::kNone) return result;

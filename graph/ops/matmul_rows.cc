@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
@@ -12,11 +14,15 @@ OpDerivation derive_matmul_rows(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   last_dim(op, input);  // there has to be one
   TensorSketch output{.data_type = input.data_type, .shape = input.shape};
+  // Backward views the gradient of the rows as the heads' (derivatives.yaml: clone, view, expand).
+  OpDerivation result{.gradient_alias_inputs = {0}};
   if (input.shape[0] == 1) {
     output.view_of_input = 0;
-    return {.outputs = {output}, .gradient_alias_inputs = {0}};
+  } else {
+    result.forward = memory_bound_cost();
   }
-  return {.outputs = {output}, .forward = memory_bound_cost(), .backward = memory_bound_cost()};
+  result.outputs = {std::move(output)};
+  return result;
 }
 
 }  // namespace

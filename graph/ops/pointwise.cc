@@ -158,6 +158,7 @@ OpKindInfo cast_kind() {
 OpKindInfo dropout_kind() {
   return {.name = "dropout",
           .attributes = {AttributeKey::kProbability},
+          .is_dropout = true,
           .derive = derive_dropout,
           .autocast = AutocastList::kNone};
 }

@@ -17,7 +17,8 @@ void load_family(const std::filesystem::path& path) {
 
 const std::vector<test::BadFile> kFamilies = {
     {"held_until_nothing.yaml",
-     "held_until_nothing.yaml:6:5: op 'up': key 'held_until': expected module, forward, loss or an "
+     "held_until_nothing.yaml:6:5: op 'up': key 'held_until': expected module, block, forward, "
+     "loss or an "
      "op behind it, found 'layer'; did you mean 'layers'?"},
     {"attention_of_a_matrix.yaml",
      "m: op 'up': 'rows' must be [batch, tokens, width], found [2048, 4]\n  at "

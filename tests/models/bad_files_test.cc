@@ -51,10 +51,12 @@ const std::vector<test::BadFile> kLayers = {
     {"contains_itself.yaml",
      "contains_itself.yaml:4:5: op 'a': layer 'contains_itself' contains itself"},
     {"held_until_an_earlier_op.yaml",
-     "held_until_an_earlier_op.yaml:5:5: op 'b': key 'held_until': expected module, forward, loss "
+     "held_until_an_earlier_op.yaml:5:5: op 'b': key 'held_until': expected module, block, "
+     "forward, loss "
      "or an op behind it, found 'a', which does not come behind it"},
     {"held_until_nothing.yaml",
-     "held_until_nothing.yaml:4:5: op 'a': key 'held_until': expected module, forward, loss or an "
+     "held_until_nothing.yaml:4:5: op 'a': key 'held_until': expected module, block, forward, loss "
+     "or an "
      "op behind it, found 'modul'; did you mean 'module'?"},
     {"input_twice.yaml", "input_twice.yaml:2:1: a layer: key 'inputs': 'x' is there twice"},
     {"named_as_a_kind.yaml",
