@@ -104,6 +104,7 @@ StrategyNumbers numbers_of(const FitAnswer& answer, const Evaluation& evaluation
 
 AdviceInput numbers_for_advice(const FitAnswer& answer) {
   AdviceInput input{.training_state_bytes = training_state_bytes(answer.model.graph),
+                    .losses_with_the_head = answer.model.losses_with_the_head,
                     .batch = dim_value(answer.model, "batch"),
                     .tokens = dim_value(answer.model, "tokens")};
   if (answer.gpu) input.capacity_bytes = capacity_bytes(*answer.gpu);
@@ -162,6 +163,24 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
   }
 }
 
+Resized resized_models(const ModelRequest& request, const OpenedModel& opened,
+                       const LoadedModel& model) {
+  const auto graph_with = [&](std::int64_t samples, std::int64_t tokens) -> std::optional<Graph> {
+    ModelRequest more = request;
+    more.batch += samples;
+    if (tokens > 0) more.tokens = dim_value(model, "tokens") + tokens;
+    try {
+      return load_opened_model(more, opened).graph;
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  };
+  Resized resized;
+  if (dim_value(model, "batch") > 0) resized.with_more_samples = graph_with(1, 0);
+  if (dim_value(model, "tokens") > 0) resized.with_more_tokens = graph_with(0, 1);
+  return resized;
+}
+
 }  // namespace
 
 FitAnswer answer_fit(const FitOptions& options) {
@@ -179,6 +198,10 @@ FitAnswer answer_fit(const FitOptions& options) {
   answer.recommended =
       recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
   ask_what_if(options, request, *opened, answer);
+  if (options.explain) {
+    answer.explanation = explained_terms(answer.model, answer.evaluations[answer.recommended],
+                                         resized_models(request, *opened, answer.model));
+  }
   answer.verdict = verdict(answer.advice_input);
   answer.advice = advice(answer.advice_input);
   return answer;

@@ -59,6 +59,9 @@ std::string fit_json(const FitAnswer& answer) {
   document["verdict"] = answer.verdict.empty() ? Json() : Json(answer.verdict);
   document["advice"] = answer.advice;
   document["notes"] = answer.notes;
+  if (!answer.explanation.empty()) {
+    document["explanation"] = explanation_json(answer.explanation);
+  }
   document["not_counted"] = not_counted();
   return json_text(document);
 }

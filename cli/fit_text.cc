@@ -85,6 +85,10 @@ std::string fit_text(const FitAnswer& answer) {
   if (!answer.verdict.empty()) text += "\n" + labelled_text("", answer.verdict);
   text += "\n" + strategy_table(answer);
   text += "\n" + peak_text(answer);
+  if (!answer.explanation.empty()) {
+    text += "\n" + explanation_text(answer.model, answer.evaluations[answer.recommended],
+                                    answer.explanation);
+  }
   if (!answer.advice.empty()) text += "\nAdvice\n";
   for (const std::string& line : answer.advice) text += labelled_text("- ", line);
   text += "\n";

@@ -57,6 +57,11 @@ std::string training_text(const LoadedModel& model) {
   text += fmt::format("{}, {}", precision_name(model.recipe.precision), model.recipe.optimizer);
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
   const Recipe& recipe = model.recipe;
+  for (const std::string_view option : kImplementationOptions) {
+    const auto asked = recipe.implementations.find(std::string(option));
+    if (option == "attention" || asked == recipe.implementations.end()) continue;
+    text += fmt::format(", {} {}", printable(asked->second), option);
+  }
   if (recipe.expert_imbalance > 1.0) {
     text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
   }

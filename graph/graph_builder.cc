@@ -77,6 +77,10 @@ void derive_gradients(Graph& graph) {
     op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(),
                                   [&](TensorId id) { return graph.tensor(id).has_gradient; });
     if (!op.has_backward) {
+      const bool is_recorded = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+        return graph.tensor(id).requires_grad;
+      });
+      if (is_recorded) op.unread_saved = std::move(op.saved);
       op.saved.clear();
       continue;
     }
@@ -263,6 +267,11 @@ void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
   op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
   op.gradient_aliases.assign(op.inputs.size(), false);
   for (const std::size_t i : derivation.gradient_alias_inputs) op.gradient_aliases[i] = true;
+  op.gradient_places.assign(op.inputs.size(), kNoTensor);
+  for (const GradientPlace& place : derivation.gradient_places) {
+    op.gradient_places[place.input] =
+        place.auxiliary ? op.auxiliaries[*place.auxiliary] : op.inputs[place.input];
+  }
   op.workspace_bytes = derivation.workspace_bytes;
   op.backward_workspace_bytes = derivation.backward_workspace_bytes;
   op.sweep_workspace_bytes = derivation.sweep_workspace_bytes;
@@ -309,6 +318,11 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& asked) {
   const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
   const std::vector<const Tensor*> parameters = tensors_of(parameter_ids);
   apply(request.kind->derive({request.name, request.attributes, inputs, parameters}), op);
+  if (request.is_logits) {
+    for (const auto* const made : {&op.outputs, &op.auxiliaries}) {
+      for (const TensorId tensor : *made) mark_logits(tensor);
+    }
+  }
   std::vector<TensorId> outputs = op.outputs;
   finish_op(std::move(op));
   return outputs;
@@ -328,6 +342,7 @@ Graph GraphBuilder::build(TensorId loss) {
   hold_cached_casts();
   derive_gradients(graph_);
   check_in_place(graph_, keep_all_plan(graph_).order);
+  check_gradient_places(graph_);
   return std::move(graph_);
 }
 

@@ -27,6 +27,8 @@ struct OpRequest {
   std::vector<TensorId> inputs = {};
   // Parameters to share instead of making new ones, by suffix: {"weight", embed.weight}.
   std::vector<std::pair<std::string, TensorId>> shared_parameters = {};
+  bool is_logits = false;          // so is all that it makes
+  std::string parameters_of = {};  // begins the names of new parameters; "": the op's name
   std::string module = {};
   std::int32_t block = -1;
   bool autocast = true;  // false: below autocast, in a function whose own inputs it has cast
@@ -46,6 +48,8 @@ struct CustomOp {
   std::vector<CustomTensor> auxiliaries = {};
   std::vector<std::string> saved = {};             // names of inputs, outputs, auxiliaries
   std::vector<std::string> gradient_aliases = {};  // inputs whose gradient aliases outputs[0]'s
+  // An input, and the saved tensor over which Backward writes its gradient.
+  std::vector<std::pair<std::string, std::string>> gradient_places = {};
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};
@@ -54,6 +58,7 @@ struct CustomOp {
   RecomputePolicy recompute = RecomputePolicy::kYes;
   SideEffect side_effect = SideEffect::kNone;
   bool in_place = false;
+  bool saves_after_forward = false;
   std::string module = {};
   std::int32_t block = -1;
 };

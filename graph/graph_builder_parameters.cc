@@ -64,8 +64,10 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        parameters.push_back(add_parameter(request.name + "." + sketch.suffix,
-                                           precision_.parameter_type, sketch.shape, trainable_));
+        const std::string& owner =
+            request.parameters_of.empty() ? request.name : request.parameters_of;
+        parameters.push_back(add_parameter(owner + "." + sketch.suffix, precision_.parameter_type,
+                                           sketch.shape, trainable_));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "graph/precision.h"
 #include "graph/training_step.h"
@@ -9,11 +12,16 @@
 
 namespace cairn {
 
+// What may be run by one library's kernels or another's. A family names its choices for each.
+inline constexpr std::array<std::string_view, 5> kImplementationOptions = {"attention", "norm",
+                                                                           "rope", "mlp", "loss"};
+
 struct Recipe {
   Precision precision = {};
   std::string optimizer = "adamw";
-  // An implementation the family names (eager, sdpa, flash); "" is the family's default.
-  std::string attention = {};
+  // The choice for some of kImplementationOptions ({"norm", "liger"}); without, or "", the family's
+  // default.
+  std::map<std::string, std::string> implementations = {};
   // Rows of the worst rank's experts over the mean, of an expert-parallel group; 1: balanced.
   double expert_imbalance = 1.0;
   // An expert's most rows over the mean (GShard, Switch); 0: dropless, every token is served.

@@ -49,10 +49,21 @@ struct PhasePeak {
   std::size_t step = 0;  // position in Schedule::steps
 };
 
+enum class LiveKind {
+  kTensor,
+  kGradient,
+  kOptimizerStates,
+  kDuplicate,     // that a recompute makes of a live tensor
+  kContribution,  // a later one, to a gradient
+  kWorkspace,     // of an op, or the optimizer's temporaries
+};
+
 struct LiveItem {
   std::string name = {};  // tensor, "gradient of tensor", "workspace of op"
   MemoryCategory category = MemoryCategory::kSavedActivations;
   std::int64_t bytes = 0;
+  LiveKind kind = LiveKind::kTensor;
+  TensorId tensor = kNoTensor;  // of all but states and workspaces
 };
 
 // Of a training step that has states of the optimizer before it: of every one but the first.

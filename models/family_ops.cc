@@ -14,8 +14,9 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 9> kOpKeys = {
-    "op", "in", "out", "if", "weight", "logits", "module", "held_until", "autocast"};
+constexpr std::array<std::string_view, 10> kOpKeys = {
+    "op",  "in",     "out",        "if",      "weight", "logits",
+    "cap", "module", "held_until", "autocast"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -152,6 +153,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   check_length(document, op.position, fields.what_of("module"), op.module);
   op.held_until = fields.optional_text("held_until").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
+  op.is_cap = fields.optional_boolean("cap").value_or(false);
   op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));
@@ -173,6 +175,20 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   }
   fields.refuse_unknown();
   return op;
+}
+
+std::vector<FamilyRequirement> parse_requirements(const Document& document, Fields& fields) {
+  std::vector<FamilyRequirement> requirements;
+  const Node* node = fields.find("require");
+  if (node == nullptr) return requirements;
+  for (const Node& item : to_list(document, *node, fields.what_of("require"))) {
+    Fields requirement(document, item, "a requirement");
+    requirements.push_back({.condition = parse_placed_expression(
+                                document, requirement.require("that"), requirement.what_of("that")),
+                            .otherwise = requirement.text("else")});
+    requirement.refuse_unknown();
+  }
+  return requirements;
 }
 
 std::vector<std::string> made_names(const FamilyOp& op) {

@@ -67,11 +67,13 @@ struct FlagRow {
   bool OpAttributes::*member = nullptr;
 };
 
-constexpr std::array<FlagRow, 5> kFlags = {{{AttributeKey::kBias, &OpAttributes::bias},
-                                            {AttributeKey::kInPlace, &OpAttributes::in_place},
-                                            {AttributeKey::kCausal, &OpAttributes::causal},
-                                            {AttributeKey::kSoftcap, &OpAttributes::softcap},
-                                            {AttributeKey::kSinks, &OpAttributes::sinks}}};
+constexpr std::array<FlagRow, 6> kFlags = {
+    {{AttributeKey::kBias, &OpAttributes::bias},
+     {AttributeKey::kInPlace, &OpAttributes::in_place},
+     {AttributeKey::kGradientInPlace, &OpAttributes::gradient_in_place},
+     {AttributeKey::kCausal, &OpAttributes::causal},
+     {AttributeKey::kSoftcap, &OpAttributes::softcap},
+     {AttributeKey::kSinks, &OpAttributes::sinks}}};
 
 // A number within [least, most).
 struct NumberRow {

@@ -12,6 +12,7 @@
 #include "models/families.h"
 #include "models/fields.h"
 #include "models/find_model.h"
+#include "models/implementations.h"
 #include "models/instantiate.h"
 #include "models/library.h"
 #include "models/link_layers.h"
@@ -43,7 +44,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (request.vocab) refuse("--vocab");
   if (request.precision) refuse("--precision");
   if (!request.set.empty()) refuse("--set");
-  if (!request.attention.empty()) refuse("--attention");
+  for (const auto& [option, choice] : request.implementations) refuse("--" + option);
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
@@ -112,24 +113,29 @@ void add_sample_dims(const Family& family, const ModelRequest& request,
   }
 }
 
-// What the config says of its type, and what attention in that type means.
-void set_precision(const ModelRequest& request, const ModelNumbers& numbers, LoadedModel& model) {
+// The type that the config says, the implementations, and what attention in that type means.
+void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedModel& model) {
+  const ModelNumbers& numbers = *opened.numbers;
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
   const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
   model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
-                  .attention = request.attention,
+                  .implementations = request.implementations,
                   .step = request.step};
   if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(
         fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
-                    "kernel, which reads "
-                    "gradients of {}; expected fused",
+                    "kernel, which reads gradients of {}; expected fused",
                     optimizer_loop_name(request.step.optimizer_loop),
                     data_type_name(model.recipe.precision.parameter_type)));
   }
-  model.attention = attention_choice(numbers.family, model.recipe);
+  model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
+  model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
+  if (const auto attention = model.implementations.find("attention");
+      attention != model.implementations.end()) {
+    model.attention = attention->second;
+  }
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(
         fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
@@ -146,7 +152,7 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
 // What is at fault is what the user typed last: an option before a file.
 void check_requirements(const Family& family, const ModelNumbers& numbers,
                         const std::vector<ResolvedDim>& dims, const Scope& scope) {
-  const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope);
+  const std::optional<UnmetRequirement> unmet = unmet_requirement(family.requirements, scope);
   if (!unmet) return;
   for (const ResolvedDim& dim : dims) {
     const bool is_named =
@@ -171,7 +177,7 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                                .origin_text = origin_text_of(values)});
   }
   add_sample_dims(family, request, model.dims);
-  set_precision(request, numbers, model);
+  set_recipe(request, opened, model);
   for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
     model.notes.push_back(std::move(note));
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,10 +25,10 @@ struct ModelRequest {
   std::optional<Precision> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
   TrainingStep step = {};
-  std::string attention = {};
-  std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
-  std::optional<double> expert_capacity = {};   // Recipe::expert_capacity
-  bool text_part_only = false;                  // of a config with more parts than its text_config
+  std::map<std::string, std::string> implementations = {};  // Recipe::implementations
+  std::optional<double> expert_imbalance = {};              // Recipe::expert_imbalance
+  std::optional<double> expert_capacity = {};               // Recipe::expert_capacity
+  bool text_part_only = false;  // of a config with more parts than its text_config
   std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
 };
 

@@ -125,12 +125,15 @@ void Replay::contribute(const Op& op, std::size_t input) {
   const Tensor& tensor = graph_.tensor(id);
   std::int32_t& gradient = of_gradient_[index(id)];
   const std::int32_t output_gradient = of_gradient_[index(op.outputs[0])];
+  const TensorId place = op.gradient_places[input];
   const bool aliases = op.gradient_aliases[input] && output_gradient >= 0;
   if (gradient < 0) {
-    attach(gradient, aliases ? output_gradient : allocate(tensor.bytes));
+    attach(gradient, place != kNoTensor ? of_tensor_[index(place)]
+                     : aliases          ? output_gradient
+                                        : allocate(tensor.bytes));
     return;
   }
-  if (!aliases) {
+  if (!aliases && place == kNoTensor) {
     transients_.push_back(
         {.kind = Transient::Kind::kContribution, .tensor = id, .bytes = tensor.bytes});
   }

@@ -41,27 +41,29 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
   const std::vector<bool> is_checkpoint = checkpoint_flags(graph, plan);
   std::vector<LiveItem> items;
   std::vector<std::int32_t> listed;
-  const auto add = [&](std::int32_t allocation, const std::string& name, MemoryCategory category) {
+  const auto add = [&](std::int32_t allocation, const std::string& name, MemoryCategory category,
+                       LiveKind kind, TensorId tensor) {
     if (allocation < 0) return;
     if (replay.allocation(allocation).reference_count > 1) {
       if (std::find(listed.begin(), listed.end(), allocation) != listed.end()) return;
       listed.push_back(allocation);
     }
     if (replay.allocation(allocation).bytes == 0) return;
-    items.push_back({name, category, replay.allocation(allocation).bytes});
+    items.push_back({name, category, replay.allocation(allocation).bytes, kind, tensor});
   };
   std::int64_t master_bytes = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Tensor& tensor = graph.tensors[i];
-    add(replay.allocation_of(id), tensor.name, category_of(tensor, is_checkpoint[i]));
+    add(replay.allocation_of(id), tensor.name, category_of(tensor, is_checkpoint[i]),
+        LiveKind::kTensor, id);
     add(replay.allocation_of_gradient(id), "gradient of " + tensor.name,
-        gradient_category_of(tensor));
+        gradient_category_of(tensor), LiveKind::kGradient, id);
     master_bytes += tensor.master_weight_bytes;
   }
   if (replay.optimizer_state_bytes() > 0) {
-    items.push_back(
-        {"optimizer states", MemoryCategory::kOptimizer, replay.optimizer_state_bytes()});
+    items.push_back({"optimizer states", MemoryCategory::kOptimizer, replay.optimizer_state_bytes(),
+                     LiveKind::kOptimizerStates});
   }
   if (master_bytes > 0) {
     items.push_back({"master weights", MemoryCategory::kOptimizer, master_bytes});
@@ -73,17 +75,20 @@ void add_transients(const Graph& graph, const Step& step, const Replay& replay,
                     std::vector<LiveItem>& items) {
   for (const Transient& transient : replay.transients()) {
     if (transient.bytes == 0) continue;
-    LiveItem item{.bytes = transient.bytes};
+    LiveItem item{
+        .bytes = transient.bytes, .kind = LiveKind::kWorkspace, .tensor = transient.tensor};
     switch (transient.kind) {
       case Transient::Kind::kWorkspace:
         item.name = "workspace of " + graph.op(step.op).name;
         item.category = MemoryCategory::kWorkspace;
         break;
       case Transient::Kind::kDuplicate:
+        item.kind = LiveKind::kDuplicate;
         item.name = "second copy of " + graph.tensor(transient.tensor).name;
         item.category = category_of(graph.tensor(transient.tensor), false);
         break;
       case Transient::Kind::kContribution:
+        item.kind = LiveKind::kContribution;
         item.name = "contribution to the gradient of " + graph.tensor(transient.tensor).name;
         item.category = gradient_category_of(graph.tensor(transient.tensor));
         break;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/validator_groups.h"
 #include "sim/validator_memory.h"
 
 // Derives the lives of gradients, rules 8 to 11.
@@ -18,7 +19,13 @@ class GradientAccount {
         groups_(groups),
         micro_batch_(micro_batch),
         account_(account),
-        gradients_(graph.tensors.size()) {}
+        gradients_(graph.tensors.size()) {
+    std::vector<Member> members;
+    for (std::size_t i = 0; i < account.storage_copies.size(); ++i) {
+      members.push_back({.group = index(account.storage_copies[i].owner), .value = i});
+    }
+    copies_of_ = Groups(graph.tensors.size(), members);
+  }
 
   void add_all() {
     if (micro_batch_.finds_gradients) add_found();
@@ -35,7 +42,7 @@ class GradientAccount {
       leave(static_cast<TensorId>(i), runs_.size() - 1,
             is_input ? micro_batch_.leaves_input_gradients : true);
     }
-    for (const Buffer& buffer : buffers_) account_.charges.push_back(buffer.charge);
+    for (const Buffer& buffer : buffers_) settle(buffer);
   }
 
  private:
@@ -44,6 +51,7 @@ class GradientAccount {
   struct Buffer {
     Charge charge = {};
     std::size_t gradient_count = 0;  // gradients that are in it now
+    std::size_t copy = kNone;        // of a saved tensor's storage: bytes that are charged already
   };
 
   struct Gradient {
@@ -94,13 +102,19 @@ class GradientAccount {
     const TensorId tensor = op.inputs[input];
     const std::size_t of_output = gradients_[index(op.outputs[0])].buffer;
     const bool is_alias = op.gradient_aliases[input] && of_output != kNone;
+    const TensorId place = op.gradient_places[input];
     Gradient& gradient = gradients_[index(tensor)];
     if (!gradient.is_live()) {
-      begin(tensor, is_alias ? of_output : new_buffer(tensor, run), run);
+      begin(tensor,
+            place != kNoTensor ? buffer_over(place, run)
+            : is_alias         ? of_output
+                               : new_buffer(tensor, run),
+            run);
       return;
     }
-    if (!is_alias) new_buffer(tensor, run);  // the contribution: a tensor of this run only
-    if (buffers_[gradient.buffer].gradient_count > 1) {
+    // The contribution: a tensor of this run only, unless it lies where something is charged.
+    if (!is_alias && place == kNoTensor) new_buffer(tensor, run);
+    if (has_others(buffers_[gradient.buffer], run)) {
       // The others still need the old value: the sum is a new tensor.
       move_out(gradient, run);
       move_in(gradient, new_buffer(tensor, run));
@@ -111,6 +125,31 @@ class GradientAccount {
     const std::int64_t bytes = graph_.tensor(tensor).bytes;
     buffers_.push_back({.charge = {.bytes = bytes, .life = {.first = run, .last = run}}});
     return buffers_.size() - 1;
+  }
+
+  // The copy of a saved tensor that is there in `run`, as a gradient's buffer.
+  std::size_t buffer_over(TensorId saved, std::size_t run) {
+    buffers_.push_back({.charge = {.life = {.first = run, .last = run}}});
+    for (const std::size_t copy : copies_of_[index(saved)]) {
+      const Life& life = account_.storage_copies[copy].life;
+      if (life.first <= run && run <= life.last) buffers_.back().copy = copy;
+    }
+    return buffers_.size() - 1;
+  }
+
+  // Whether another gradient, or a tensor, is in the buffer during `run`.
+  bool has_others(const Buffer& buffer, std::size_t run) const {
+    if (buffer.gradient_count > 1) return true;
+    return buffer.copy != kNone && account_.storage_copies[buffer.copy].life.last >= run;
+  }
+
+  void settle(const Buffer& buffer) {
+    if (buffer.copy == kNone) {
+      account_.charges.push_back(buffer.charge);
+      return;
+    }
+    Life& life = account_.charges[account_.storage_copies[buffer.copy].charge].life;
+    life.last = std::max(life.last, buffer.charge.life.last);
   }
 
   void move_in(Gradient& gradient, std::size_t buffer) {
@@ -145,6 +184,7 @@ class GradientAccount {
   Account& account_;
   std::vector<Gradient> gradients_;  // by tensor
   std::vector<Buffer> buffers_ = {};
+  Groups copies_of_ = Groups(0, {});  // by tensor: of its storage
 };
 
 }  // namespace

@@ -164,7 +164,7 @@ OpDerivation derive_mul_one_plus_weight(const OpContext& op) {
 }
 
 // Gated activations as one kernel: gate and up are saved, nothing between. One input holds both
-// halves.
+// halves. With gradient_in_place their gradients are written over them.
 OpDerivation derive_gated(const OpContext& op) {
   const Tensor& gate = *op.inputs[0];
   OpDerivation result{.outputs = {{.data_type = gate.data_type, .shape = gate.shape}},
@@ -178,6 +178,9 @@ OpDerivation derive_gated(const OpContext& op) {
   }
   if (gate.shape != op.inputs[1]->shape) refuse(op, "gate and up must have one shape");
   result.saved.inputs.push_back(1);
+  if (op.attributes.gradient_in_place) {
+    result.gradient_places = {{.input = 0}, {.input = 1}};
+  }
   return result;
 }
 
@@ -239,11 +242,19 @@ OpKindInfo mul_one_plus_weight_kind() {
 }
 
 OpKindInfo swiglu_kind() {
-  return {.name = "swiglu", .min_inputs = 1, .max_inputs = 2, .derive = derive_gated};
+  return {.name = "swiglu",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_gated};
 }
 
 OpKindInfo geglu_kind() {
-  return {.name = "geglu", .min_inputs = 1, .max_inputs = 2, .derive = derive_gated};
+  return {.name = "geglu",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_gated};
 }
 
 }  // namespace cairn

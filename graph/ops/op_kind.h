@@ -32,6 +32,7 @@ enum class AttributeKey {
   kProbability,
   kDataType,
   kInPlace,
+  kGradientInPlace,
   kKernel,
   kStride,
   kPadding,
@@ -57,6 +58,13 @@ struct SavedSet {
   std::vector<std::size_t> auxiliaries = {};
 };
 
+// The gradient of an input, written over a tensor that the op saved: an auxiliary, else that input
+// itself. Nothing else may read or save that tensor.
+struct GradientPlace {
+  std::size_t input = 0;
+  std::optional<std::size_t> auxiliary = {};
+};
+
 // What a kind derives for one op. Costs left at zero moved_bytes are filled by the builder with
 // the bytes of everything read and written.
 struct OpDerivation {
@@ -64,6 +72,7 @@ struct OpDerivation {
   std::vector<TensorSketch> auxiliaries = {};
   SavedSet saved = {};
   std::vector<std::size_t> gradient_alias_inputs = {};
+  std::vector<GradientPlace> gradient_places = {};
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};

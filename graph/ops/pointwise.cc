@@ -33,6 +33,13 @@ DataType asked_type(const OpContext& op) {
   return type;
 }
 
+// A copy within another op's kernel, of which autograd knows nothing, hands the gradient on.
+OpDerivation derive_copy(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {});
+  if (op.attributes.gradient_in_place) result.gradient_alias_inputs = {0};
+  return result;
+}
+
 // The mean or sum over the last dim: saves only sizes.
 OpDerivation derive_mean(const OpContext& op) {
   last_dim(op, *op.inputs[0]);  // there has to be one
@@ -128,7 +135,12 @@ OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output, AutocastLi
 OpKindInfo mask_causal_kind() { return unary("mask_causal", derive_mask_causal); }
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
 OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
-OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
+OpKindInfo copy_kind() {
+  return {.name = "copy",
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_copy,
+          .autocast = AutocastList::kNone};
+}
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
 OpKindInfo sum_kind() { return unary("sum", derive_mean, AutocastList::kNotKnown); }
 OpKindInfo log_softmax_kind() {

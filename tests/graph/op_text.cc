@@ -57,6 +57,13 @@ std::string derived_text(const Graph& graph, const Op& op) {
     if (op.gradient_aliases[i]) aliased.push_back(op.inputs[i]);
   }
   if (!aliased.empty()) text += " | aliases: " + names_text(graph, aliased);
+  std::string places;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.gradient_places[i] == kNoTensor) continue;
+    places += fmt::format(" {} over {}", graph.tensor(op.inputs[i]).name,
+                          graph.tensor(op.gradient_places[i]).name);
+  }
+  if (!places.empty()) text += " | gradients:" + places;
   return text;
 }
 

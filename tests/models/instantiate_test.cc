@@ -208,14 +208,14 @@ TEST_CASE("a layer sees the attributes of the op that it spells out") {
   CHECK(ops_text(graph_of(ops, layers)) ==
         "attn.scores:attention_scores attn.dropped:dropout attn:attention_values "
         "loss:cross_entropy");
-  CHECK(ops_text(graph_of(ops, layers, {.attention = "flash"})) ==
+  CHECK(ops_text(graph_of(ops, layers, {.implementations = {{"attention", "flash"}}})) ==
         "attn:attention loss:cross_entropy");
-  CHECK(refusal(ops, layers, {.attention = "flsh"}) ==
+  CHECK(refusal(ops, layers, {.implementations = {{"attention", "flsh"}}}) ==
         "family 'f' has no attention 'flsh': expected one of flash, plain; did you mean 'flash'?");
-  CHECK(refusal(ops, layers, {.attention = "flash_attention_2"}) ==
+  CHECK(refusal(ops, layers, {.implementations = {{"attention", "flash_attention_2"}}}) ==
         "family 'f' has no attention 'flash_attention_2': expected one of flash, plain; did you "
         "mean 'flash'?");
-  CHECK(refusal(ops, layers, {.attention = "sdpa"}) ==
+  CHECK(refusal(ops, layers, {.implementations = {{"attention", "sdpa"}}}) ==
         "family 'f' has no attention 'sdpa': expected one of flash, plain");
 }
 
@@ -240,9 +240,8 @@ TEST_CASE("an optimizer or attention that nobody knows is refused") {
         "mean 'adamw'?");
   CHECK(refusal(ops, {}, {.optimizer = ""}) ==
         "unknown optimizer '': expected one of adamw, adam, sgd, sgd-momentum, lion");
-  const Family family = parse_family(parse_document("family", kHead + ops));
-  CHECK_THROWS_WITH_AS(attention_choice(family, {.attention = "flash"}),
-                       "family 'f' has no choice of attention", InputError);
+  CHECK(refusal(ops, {}, {.implementations = {{"attention", "flash"}}}) ==
+        "family 'f' has no choice of attention");
 }
 
 TEST_CASE("a weight is shared within the block, else with an op outside") {
@@ -288,7 +287,7 @@ TEST_CASE("numbers that make no sense are refused before anything is built") {
   CHECK(load({.model = "llama-3.1-8b", .optimizer = "adamx"}) ==
         "unknown optimizer 'adamx': expected one of adamw, adam, sgd, sgd-momentum, lion; did you "
         "mean 'adamw'?");
-  CHECK(load({.model = "llama-3.1-8b", .attention = "eagre"}) ==
+  CHECK(load({.model = "llama-3.1-8b", .implementations = {{"attention", "eagre"}}}) ==
         "family 'llama' has no attention 'eagre': expected one of eager, flash, sdpa; did you "
         "mean 'eager'?");
 }

@@ -90,6 +90,11 @@ std::string graph_text(const Graph& graph) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.gradient_aliases[i]) aliased.push_back(op.inputs[i]);
     }
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.gradient_places[i] == kNoTensor) continue;
+      text += fmt::format("gradient of {} over {}: ", graph.tensor(op.inputs[i]).name,
+                          graph.tensor(op.gradient_places[i]).name);
+    }
     text +=
         fmt::format("{} <-{} ->{} aux{} saves{} aliases{} workspace {} backward {} sweep {}{}\n",
                     op.name, tensor_list(graph, op.inputs), tensor_list(graph, op.outputs),
