@@ -117,7 +117,7 @@ class GraphBuilder {
 
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
-  Tensor with_optimizer_bytes(Tensor parameter) const;
+  TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);

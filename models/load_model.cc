@@ -127,6 +127,13 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                   .step = request.step,
                   .freeze = request.freeze,
                   .train_only = request.train_only};
+  if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
+    throw InputError(
+        fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
+                    "kernel, which reads gradients of {}; expected fused",
+                    optimizer_loop_name(request.step.optimizer_loop),
+                    data_type_name(model.recipe.precision.parameter_type)));
+  }
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
   if (const auto attention = model.implementations.find("attention");

@@ -26,8 +26,8 @@ Replay::Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& 
     const Tensor& tensor = graph.tensors[i];
     if (!is_resident(tensor)) continue;
     attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
-    live_bytes_ = checked_add(live_bytes_, tensor.master_weight_bytes, "live bytes");
     if (tensor.role != TensorRole::kParameter) continue;
+    live_bytes_ = checked_add(live_bytes_, tensor.master_weight_bytes, "live bytes");
     if (start.has_states) make_states(static_cast<TensorId>(i));
     if (!start.has_gradients || !tensor.has_gradient) continue;
     attach(of_gradient_[i], allocate(tensor.bytes));
