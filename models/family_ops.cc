@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 9> kOpKeys = {
+constexpr std::array<std::string_view, 10> kOpKeys = {
     "op",  "in",     "out",        "if",      "weight", "logits",
     "cap", "module", "held_until", "autocast"};
 
