@@ -208,7 +208,7 @@ FitAnswer answer_fit(const FitOptions& options) {
 }
 
 std::vector<std::string> not_counted() {
-  return {"allocator rounding and fragmentation", "autocast", "LoRA and QLoRA", "several GPUs"};
+  return {"allocator rounding and fragmentation", "LoRA and QLoRA", "several GPUs"};
 }
 
 }  // namespace cairn

@@ -62,6 +62,11 @@ std::string training_text(const LoadedModel& model) {
     if (option == "attention" || asked == recipe.implementations.end()) continue;
     text += fmt::format(", {} {}", printable(asked->second), option);
   }
+  if (!recipe.freeze.empty() || !recipe.train_only.empty()) {
+    text += fmt::format(", {} of {} parameters trainable",
+                        grouped_text(trainable_parameter_count(model.graph)),
+                        grouped_text(parameter_count(model.graph)));
+  }
   if (recipe.expert_imbalance > 1.0) {
     text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
   }

@@ -65,6 +65,8 @@ void add_model(Json& document, const LoadedModel& model) {
   document["parameters"] = knows_bytes_only ? Json() : Json(parameter_count(model.graph));
   document["active_parameters"] =
       knows_bytes_only ? Json() : Json(active_parameter_count(model.graph));
+  document["trainable_parameters"] =
+      knows_bytes_only ? Json() : Json(trainable_parameter_count(model.graph));
   document["parameter_bytes"] = parameter_bytes(model.graph);
   for (const char* const dim : {"batch", "tokens", "vocab"}) {
     document[dim] = count_or_null(dim_value(model, dim));

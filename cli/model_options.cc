@@ -19,7 +19,6 @@ namespace {
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 
-
 // As PyTorch and config.json call them.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
     {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}}};
@@ -52,6 +51,15 @@ Precision parse_precision(const std::string& typed) {
   throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}",
                                join_names(precision_names()), text,
                                did_you_mean(text, precision_names())));
+}
+
+void add_patterns(CLI::App& command, const std::string& name, std::vector<std::string>& patterns,
+                  const std::string& help) {
+  command.add_option(name, patterns, help)
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 }  // namespace
@@ -113,6 +121,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
             std::string(help))
         ->type_name("NAME");
   }
+  add_patterns(
+      command, "--freeze", options.freeze,
+      "Do not train this module or parameter, such as\nmodel.embed_tokens, 'model.layers.?'"
+      " or '*norm*';\nrepeatable");
+  add_patterns(command, "--train-only", options.train_only,
+               "Train only this, and freeze all else; repeatable");
   command
       .add_option(
           "--expert-imbalance", options.expert_imbalance,
@@ -209,6 +223,8 @@ ModelRequest model_request(const ModelOptions& options) {
                        .optimizer = options.optimizer,
                        .step = training_step(options),
                        .implementations = options.implementations,
+                       .freeze = options.freeze,
+                       .train_only = options.train_only,
                        .folders = folder_paths(options.folders)};
   for (const auto& [option, choice] : options.implementations) {
     if (!choice.empty()) continue;

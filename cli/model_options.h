@@ -31,6 +31,8 @@ struct ModelOptions {
   std::string accumulate = "1";
   bool keep_gradients = false;
   std::map<std::string, std::string> implementations = {};  // by option, as far as given
+  std::vector<std::string> freeze = {};
+  std::vector<std::string> train_only = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
   std::string part = "all";

@@ -144,15 +144,6 @@ bool is_worth_trying(const WhatIf& what_if) {
   return dim_value(what_if.model, "batch") > 0 && what_if.model.graph.ops.size() <= kMostOps;
 }
 
-std::int64_t trainable_parameter_count(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
-    count = checked_add(count, element_count(tensor.shape, tensor.name), "parameters");
-  }
-  return count;
-}
-
 }  // namespace
 
 std::int64_t dim_value(const LoadedModel& model, std::string_view name) {

@@ -43,6 +43,15 @@ std::int64_t parameter_count(const Graph& graph) {
   return count;
 }
 
+std::int64_t trainable_parameter_count(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role != TensorRole::kParameter || !tensor.requires_grad) continue;
+    if (!tensor.shape.empty()) count += element_count(tensor.shape, tensor.name);
+  }
+  return count;
+}
+
 std::int64_t active_parameter_count(const Graph& graph) {
   std::int64_t count = parameter_count(graph);
   std::set<TensorId> counted;

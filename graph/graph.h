@@ -44,12 +44,12 @@ struct Tensor {
   bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
-  // Parameters only: what the optimizer keeps for it from its first step on, and makes for it
-  // while it steps, before and behind the update itself.
+  // Parameters only: the optimizer's own copy of it, from load on; what the optimizer keeps for it
+  // from its first step on, and makes for it while it steps, before and behind the update itself.
+  std::int64_t master_weight_bytes = 0;
   std::int64_t optimizer_state_bytes = 0;
   std::int64_t optimizer_temporary_bytes = 0;
   std::int64_t optimizer_carried_bytes = 0;  // of the temporaries, still there in the next one's
-  std::int64_t master_weight_bytes = 0;      // parameters only: the optimizer's own copy of it
 };
 
 // What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).
@@ -122,6 +122,7 @@ struct Op {
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
   // Per input: the saved tensor over which Backward writes its gradient, or kNoTensor.
   std::vector<TensorId> gradient_places = {};
+  std::vector<bool> gradient_views = {};  // per input: nothing is added into its gradient (rule 10)
 
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
@@ -161,6 +162,8 @@ std::int64_t parameter_count(const Graph& graph);
 // Those that one token goes through: of the weights of experts, the share of those it takes; all of
 // every other, tables included.
 std::int64_t active_parameter_count(const Graph& graph);
+// Those that require a gradient.
+std::int64_t trainable_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
 std::int64_t master_weight_bytes(const Graph& graph);

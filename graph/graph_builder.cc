@@ -272,6 +272,8 @@ void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
     op.gradient_places[place.input] =
         place.auxiliary ? op.auxiliaries[*place.auxiliary] : op.inputs[place.input];
   }
+  op.gradient_views.assign(op.inputs.size(), false);
+  for (const std::size_t i : derivation.gradient_view_inputs) op.gradient_views[i] = true;
   op.workspace_bytes = derivation.workspace_bytes;
   op.backward_workspace_bytes = derivation.backward_workspace_bytes;
   op.sweep_workspace_bytes = derivation.sweep_workspace_bytes;

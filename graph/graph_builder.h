@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct CustomOp {
   std::vector<std::string> gradient_aliases = {};  // inputs whose gradient aliases outputs[0]'s
   // An input, and the saved tensor over which Backward writes its gradient.
   std::vector<std::pair<std::string, std::string>> gradient_places = {};
+  std::vector<std::string> gradient_views = {};  // inputs whose gradient is not added into
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};
@@ -101,6 +103,8 @@ class GraphBuilder {
 
   // Nothing is trainable from here on / everything is again (adapters, frozen parts).
   void set_trainable(bool trainable) { trainable_ = trainable; }
+  // Parameters that ops make from here on are not trainable where they have one of these names.
+  void freeze(std::unordered_set<std::string> names) { frozen_ = std::move(names); }
 
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   // kNoTensor when there is none of that name.
@@ -113,7 +117,7 @@ class GraphBuilder {
 
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
-  Tensor with_optimizer_bytes(Tensor parameter) const;
+  TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);
@@ -136,6 +140,7 @@ class GraphBuilder {
   OptimizerRule optimizer_ = {};
   std::map<TensorId, TensorId> cached_casts_ = {};  // autocast's, by parameter
   bool trainable_ = true;
+  std::unordered_set<std::string> frozen_ = {};
   NameIndex<TensorId> tensors_by_name_;
   NameIndex<OpId> ops_by_name_;
 };

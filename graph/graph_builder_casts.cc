@@ -65,7 +65,10 @@ GraphBuilder::ReadTypes GraphBuilder::read_types(OpRequest& request) const {
   const OpKindInfo& kind = *request.kind;
   std::optional<DataType>& dtype = request.attributes.data_type;
   ReadTypes types;
-  if (precision_.autocast_type && kind.autocast == AutocastList::kNotKnown) {
+  // A gradient in place is that of another library's function, which torch's lists do not know.
+  const bool is_known =
+      kind.autocast != AutocastList::kNotKnown && !request.attributes.gradient_in_place;
+  if (precision_.autocast_type && !is_known) {
     throw InputError(
         fmt::format("op '{}': autocast of a {} is not in this version; expected a precision "
                     "without autocast",

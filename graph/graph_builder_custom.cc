@@ -90,6 +90,13 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
       if (op.inputs[i] == of) op.gradient_places[i] = of_this_op(place, false, "overwrites");
     }
   }
+  op.gradient_views.assign(op.inputs.size(), false);
+  for (const std::string& name : custom.gradient_views) {
+    const TensorId viewed = of_this_op(name, true, "makes a view as the gradient of");
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == viewed) op.gradient_views[i] = true;
+    }
+  }
   if (op.in_place &&
       (op.outputs.empty() || op.inputs.empty() || custom.outputs[0].view_of != op.inputs[0])) {
     throw InputError(fmt::format(

@@ -11,47 +11,43 @@
 
 namespace cairn {
 
-// What the optimizer keeps for a trainable parameter: states, and with master weights a copy of it,
-// which the states are then like.
-Tensor GraphBuilder::with_optimizer_bytes(Tensor parameter) const {
-  if (!parameter.requires_grad) return parameter;
-  std::int64_t bytes = parameter.bytes;
-  if (precision_.master_type) {
-    bytes = checked_multiply(bytes / bytes_per_element(parameter.data_type),
-                             bytes_per_element(*precision_.master_type),
-                             "parameter '{}': its master copy", parameter.name);
-    parameter.master_weight_bytes = bytes;
+// What the optimizer keeps and makes for a trainable parameter: with master weights a copy, which
+// all the rest is then like.
+TensorId GraphBuilder::add_parameter_tensor(Tensor tensor) {
+  tensor.role = TensorRole::kParameter;
+  if (tensor.requires_grad) {
+    std::int64_t bytes = tensor.bytes;
+    if (precision_.master_type) {
+      bytes = checked_multiply(bytes / bytes_per_element(tensor.data_type),
+                               bytes_per_element(*precision_.master_type),
+                               "parameter '{}': its master copy", tensor.name);
+      tensor.master_weight_bytes = bytes;
+    }
+    const auto times = [&](std::int64_t count, std::string_view what) {
+      return checked_multiply(bytes, count, what, tensor.name);
+    };
+    constexpr std::string_view kTemporaries = "parameter '{}': temporaries of the optimizer";
+    tensor.optimizer_state_bytes =
+        times(optimizer_.state_count, "parameter '{}': optimizer states");
+    tensor.optimizer_temporary_bytes = times(optimizer_.temporary_count, kTemporaries);
+    tensor.optimizer_carried_bytes = times(optimizer_.carried_count, kTemporaries);
   }
-  const auto times = [&](std::int64_t count, std::string_view what) {
-    return checked_multiply(bytes, count, what, parameter.name);
-  };
-  constexpr std::string_view kTemporaries = "parameter '{}': temporaries of the optimizer";
-  parameter.optimizer_state_bytes =
-      times(optimizer_.state_count, "parameter '{}': optimizer states");
-  parameter.optimizer_temporary_bytes = times(optimizer_.temporary_count, kTemporaries);
-  parameter.optimizer_carried_bytes = times(optimizer_.carried_count, kTemporaries);
-  return parameter;
+  return add_tensor(std::move(tensor), kNoTensor);
 }
 
 TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
                                      bool trainable) {
   const std::int64_t bytes = tensor_bytes(type, shape, name);
-  return add_tensor(with_optimizer_bytes({.name = name,
-                                          .data_type = type,
-                                          .shape = std::move(shape),
-                                          .bytes = bytes,
-                                          .role = TensorRole::kParameter,
-                                          .requires_grad = trainable}),
-                    kNoTensor);
+  return add_parameter_tensor({.name = name,
+                               .data_type = type,
+                               .shape = std::move(shape),
+                               .bytes = bytes,
+                               .requires_grad = trainable});
 }
 
 TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t bytes,
                                            bool trainable) {
-  return add_tensor(with_optimizer_bytes({.name = name,
-                                          .bytes = bytes,
-                                          .role = TensorRole::kParameter,
-                                          .requires_grad = trainable}),
-                    kNoTensor);
+  return add_parameter_tensor({.name = name, .bytes = bytes, .requires_grad = trainable});
 }
 
 // The op's parameters, made or shared, in the order its kind asks for them.
@@ -70,8 +66,10 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
       if (shared == request.shared_parameters.end()) {
         const std::string& owner =
             request.parameters_of.empty() ? request.name : request.parameters_of;
-        parameters.push_back(add_parameter(owner + "." + sketch.suffix, precision_.parameter_type,
-                                           sketch.shape, trainable_));
+        const std::string name = owner + "." + sketch.suffix;
+        const bool trainable = trainable_ && !frozen_.contains(name);
+        parameters.push_back(
+            add_parameter(name, precision_.parameter_type, sketch.shape, trainable));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/precision.h"
 #include "graph/training_step.h"
@@ -27,6 +28,9 @@ struct Recipe {
   // An expert's most rows over the mean (GShard, Switch); 0: dropless, every token is served.
   double expert_capacity = 0.0;
   TrainingStep step = {};
+  // Patterns of modules and parameters that are not trained, and of all that are; empty: all are.
+  std::vector<std::string> freeze = {};
+  std::vector<std::string> train_only = {};
 };
 
 }  // namespace cairn

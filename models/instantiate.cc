@@ -16,6 +16,7 @@
 #include "models/optimizer.h"
 #include "models/requirements.h"
 #include "models/tensor_names.h"
+#include "models/trainable.h"
 
 namespace cairn {
 namespace {
@@ -38,12 +39,16 @@ std::string joined_module(const std::string& outer, const std::string& inner) {
 
 class Instantiation {
  public:
-  explicit Instantiation(const InstantiateRequest& request)
+  // `frozen` are names of parameters that are not trained.
+  explicit Instantiation(const InstantiateRequest& request,
+                         std::unordered_set<std::string> frozen = {})
       : request_(request),
         choices_(implementation_choices(request.family, request.layers, request.recipe)),
         layers_(chosen_layers(request.family, request.layers, choices_)),
         builder_(request.model_name, request.recipe.precision,
-                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {}
+                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {
+    builder_.freeze(std::move(frozen));
+  }
 
   Graph run() {
     check_requirements();
@@ -435,6 +440,12 @@ class Instantiation {
 
 }  // namespace
 
-Graph instantiate(const InstantiateRequest& request) { return Instantiation(request).run(); }
+Graph instantiate(const InstantiateRequest& request) {
+  Graph graph = Instantiation(request).run();
+  const Recipe& recipe = request.recipe;
+  if (recipe.freeze.empty() && recipe.train_only.empty()) return graph;
+  // Which parameters there are, and what all ops that share one call it, is known only now.
+  return Instantiation(request, frozen_parameters(graph, recipe)).run();
+}
 
 }  // namespace cairn

@@ -45,6 +45,8 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (request.precision) refuse("--precision");
   if (!request.set.empty()) refuse("--set");
   for (const auto& [option, choice] : request.implementations) refuse("--" + option);
+  if (!request.freeze.empty()) refuse("--freeze");
+  if (!request.train_only.empty()) refuse("--train-only");
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
@@ -122,7 +124,16 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
   model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
                   .implementations = request.implementations,
-                  .step = request.step};
+                  .step = request.step,
+                  .freeze = request.freeze,
+                  .train_only = request.train_only};
+  if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
+    throw InputError(
+        fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
+                    "kernel, which reads gradients of {}; expected fused",
+                    optimizer_loop_name(request.step.optimizer_loop),
+                    data_type_name(model.recipe.precision.parameter_type)));
+  }
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
   if (const auto attention = model.implementations.find("attention");

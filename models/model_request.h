@@ -26,6 +26,8 @@ struct ModelRequest {
   std::string optimizer = "adamw";
   TrainingStep step = {};
   std::map<std::string, std::string> implementations = {};  // Recipe::implementations
+  std::vector<std::string> freeze = {};                     // Recipe::freeze
+  std::vector<std::string> train_only = {};                 // Recipe::train_only
   std::optional<double> expert_imbalance = {};              // Recipe::expert_imbalance
   std::optional<double> expert_capacity = {};               // Recipe::expert_capacity
   bool text_part_only = false;  // of a config with more parts than its text_config

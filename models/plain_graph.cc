@@ -273,7 +273,8 @@ class PlainGraphReader {
     CustomOp op{.name = name_of(unnamed)};
     Fields fields(document_, node, fmt::format("op '{}'", op.name));
     fields.require("name");
-    for (const char* key : {"inputs", "outputs", "auxiliaries", "saves", "gradient_aliases"}) {
+    for (const char* key :
+         {"inputs", "outputs", "auxiliaries", "saves", "gradient_aliases", "gradient_views"}) {
       const Node* list = fields.find(key);
       if (list == nullptr || list->items.size() <= kMostOfOneOp) continue;
       fields.fail_at_key(key, fmt::format("expected at most {} tensors, found {}", kMostOfOneOp,
@@ -285,6 +286,7 @@ class PlainGraphReader {
     if (op.outputs.empty()) fields.fail_at_key("outputs", "expected at least one, found none");
     op.saved = fields.optional_names("saves");
     op.gradient_aliases = fields.optional_names("gradient_aliases");
+    op.gradient_views = fields.optional_names("gradient_views");
     op.workspace_bytes = optional_amount(fields, "workspace_bytes", 0);
     op.backward_workspace_bytes = optional_amount(fields, "backward_workspace_bytes", 0);
     if (fields.find("sweep_workspace_bytes") != nullptr) {

@@ -20,7 +20,8 @@ struct Allocation {
 
 // Bytes that are there during a step and gone at its end.
 struct Transient {
-  enum class Kind { kWorkspace, kDuplicate, kContribution, kOptimizer };
+  // kSum: a gradient and a contribution while their sum is made, behind the step's frees.
+  enum class Kind { kWorkspace, kDuplicate, kContribution, kSum, kOptimizer };
   Kind kind = Kind::kWorkspace;
   TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient is contributed to
   std::int64_t bytes = 0;
@@ -45,10 +46,14 @@ class Replay {
   std::int64_t during_bytes() const;
   std::int64_t optimizer_state_bytes() const { return state_bytes_; }
   const std::vector<Transient>& transients() const { return transients_; }
+  // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest.
+  const Transient& sum() const { return sum_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
   std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
   std::int32_t allocation_of_gradient(TensorId tensor) const { return of_gradient_[index(tensor)]; }
+  // Of what gathers contributions for a gradient of an earlier micro-batch.
+  std::int32_t allocation_of_gathered(TensorId tensor) const { return of_gathered_[index(tensor)]; }
   const Allocation& allocation(std::int32_t id) const {
     return allocations_[static_cast<std::size_t>(id)];
   }
@@ -60,6 +65,10 @@ class Replay {
   void make_states(TensorId parameter);
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
+  void add_sum(TensorId tensor, std::int64_t contribution_bytes);
+  std::int32_t& gathering_slot(TensorId tensor);
+  void count_contribution(TensorId tensor);
+  void settle(TensorId parameter);
   bool sweeps(const Op& op, std::size_t position) const;
   std::vector<TensorId> freed_behind(std::size_t position) const;
   std::int32_t allocate(std::int64_t bytes);
@@ -75,6 +84,15 @@ class Replay {
   std::vector<Transient> transients_ = {};
   std::vector<bool> has_states_ = {};
   std::int64_t state_bytes_ = 0;
+  Transient sum_ = {};
+  std::vector<bool> is_view_ = {};  // by tensor: nothing is added into its gradient
+  // By parameter: contributions of one pass, those so far, what gathers them, and whether there is
+  // a gradient of an earlier pass.
+  std::vector<std::int32_t> contribution_count_ = {};
+  std::vector<std::int32_t> contributed_ = {};
+  std::vector<std::int32_t> of_gathered_ = {};
+  std::vector<bool> has_earlier_gradient_ = {};
+  std::vector<TensorId> completed_ = {};  // parameters, with this step's contribution
   std::int64_t live_bytes_ = 0;
 };
 

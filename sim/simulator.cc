@@ -59,6 +59,8 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
         LiveKind::kTensor, id);
     add(replay.allocation_of_gradient(id), "gradient of " + tensor.name,
         gradient_category_of(tensor), LiveKind::kGradient, id);
+    add(replay.allocation_of_gathered(id), "contributions to the gradient of " + tensor.name,
+        gradient_category_of(tensor), LiveKind::kContribution, id);
     master_bytes += tensor.master_weight_bytes;
   }
   if (replay.optimizer_state_bytes() > 0) {
@@ -71,9 +73,9 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
   return items;
 }
 
-void add_transients(const Graph& graph, const Step& step, const Replay& replay,
+void add_transients(const Graph& graph, const Step& step, const std::vector<Transient>& transients,
                     std::vector<LiveItem>& items) {
-  for (const Transient& transient : replay.transients()) {
+  for (const Transient& transient : transients) {
     if (transient.bytes == 0) continue;
     LiveItem item{
         .bytes = transient.bytes, .kind = LiveKind::kWorkspace, .tensor = transient.tensor};
@@ -90,6 +92,12 @@ void add_transients(const Graph& graph, const Step& step, const Replay& replay,
       case Transient::Kind::kContribution:
         item.kind = LiveKind::kContribution;
         item.name = "contribution to the gradient of " + graph.tensor(transient.tensor).name;
+        item.category = gradient_category_of(graph.tensor(transient.tensor));
+        break;
+      case Transient::Kind::kSum:
+        item.kind = LiveKind::kContribution;
+        item.name =
+            "what the gradient of " + graph.tensor(transient.tensor).name + " is the sum of";
         item.category = gradient_category_of(graph.tensor(transient.tensor));
         break;
       case Transient::Kind::kOptimizer:
@@ -143,6 +151,8 @@ std::vector<StepTrace> replayed(const Schedule& schedule, Replay replay) {
     trace.during_bytes = replay.during_bytes();
     position = replay.end_step(position);
     trace.after_bytes = replay.live_bytes();
+    const std::int64_t summing = checked_add(trace.after_bytes, replay.sum().bytes, "live bytes");
+    trace.during_bytes = std::max(trace.during_bytes, summing);
     steps.push_back(trace);
   }
   return steps;
@@ -172,8 +182,13 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
     position = replay.end_step(position);
   }
   replay.begin_step(peak_step);
+  std::vector<Transient> transients = replay.transients();
+  if (replay.during_bytes() < trace.peak_bytes) {  // reached by a sum, behind the frees
+    replay.end_step(peak_step);
+    transients = {replay.sum()};
+  }
   trace.live_at_peak = live_tensors(graph, plan, replay);
-  add_transients(graph, schedule.steps[peak_step], replay, trace.live_at_peak);
+  add_transients(graph, schedule.steps[peak_step], transients, trace.live_at_peak);
   for (const LiveItem& item : trace.live_at_peak) {
     trace.peak_breakdown[static_cast<std::size_t>(item.category)] += item.bytes;
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/checked.h"
 #include "sim/validator_groups.h"
 #include "sim/validator_memory.h"
 
@@ -19,7 +20,10 @@ class GradientAccount {
         groups_(groups),
         micro_batch_(micro_batch),
         account_(account),
-        gradients_(graph.tensors.size()) {
+        gradients_(graph.tensors.size()),
+        gathering_(graph.tensors.size()),
+        is_shared_(graph.tensors.size(), false),
+        last_run_(graph.tensors.size(), 0) {
     std::vector<Member> members;
     for (std::size_t i = 0; i < account.storage_copies.size(); ++i) {
       members.push_back({.group = index(account.storage_copies[i].owner), .value = i});
@@ -28,6 +32,7 @@ class GradientAccount {
   }
 
   void add_all() {
+    find_contributions();
     if (micro_batch_.finds_gradients) add_found();
     for (std::size_t run = 0; run < runs_.size(); ++run) {
       if (runs_[run].kind == StepKind::kOptimizerStep) add_optimizer(run);
@@ -39,10 +44,12 @@ class GradientAccount {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       if (!gradients_[i].is_live()) continue;
       const bool is_input = graph_.tensors[i].role == TensorRole::kInput;
-      leave(static_cast<TensorId>(i), runs_.size() - 1,
-            is_input ? micro_batch_.leaves_input_gradients : true);
+      const bool lasts = !is_input || micro_batch_.leaves_input_gradients;
+      leave(static_cast<TensorId>(i), lasts ? runs_.size() : runs_.size() - 1, lasts);
     }
-    for (const Buffer& buffer : buffers_) settle(buffer);
+    for (const Buffer& buffer : buffers_) {
+      if (buffer.charge.life.first < runs_.size()) settle(buffer);
+    }
   }
 
  private:
@@ -57,6 +64,7 @@ class GradientAccount {
   struct Gradient {
     std::size_t buffer = kNone;
     std::size_t first_run = 0;
+    bool is_view = false;  // only a first contribution is
 
     bool is_live() const { return buffer != kNone; }
   };
@@ -93,9 +101,23 @@ class GradientAccount {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (graph_.tensor(op.inputs[i]).has_gradient) contribute(op, i, run);
     }
+    for (const TensorId input : op.inputs) {
+      Gradient& gathered = gathering_[index(input)];
+      if (gathered.is_live() && last_run_[index(input)] == run) move_out(gathered, run);
+    }
     for (const TensorId output : op.outputs) {
       if (gradients_[index(output)].is_live()) leave(output, run, false);
     }
+    for (const TensorId input : op.inputs) own(input, run);
+  }
+
+  // Behind its last contribution a parameter's gradient lies alone: it is cloned where it does not.
+  void own(TensorId tensor, std::size_t run) {
+    Gradient& gradient = gradients_[index(tensor)];
+    if (graph_.tensor(tensor).role != TensorRole::kParameter || !gradient.is_live()) return;
+    if (last_run_[index(tensor)] != run || !has_others(buffers_[gradient.buffer], run + 1)) return;
+    move_out(gradient, run);
+    move_in(gradient, new_buffer(tensor, run + 1));
   }
 
   void contribute(const Op& op, std::size_t input, std::size_t run) {
@@ -103,21 +125,49 @@ class GradientAccount {
     const std::size_t of_output = gradients_[index(op.outputs[0])].buffer;
     const bool is_alias = op.gradient_aliases[input] && of_output != kNone;
     const TensorId place = op.gradient_places[input];
-    Gradient& gradient = gradients_[index(tensor)];
+    Gradient& gradient = gathers(tensor) ? gathering_[index(tensor)] : gradients_[index(tensor)];
     if (!gradient.is_live()) {
-      begin(tensor,
-            place != kNoTensor ? buffer_over(place, run)
-            : is_alias         ? of_output
-                               : new_buffer(tensor, run),
-            run);
+      gradient.first_run = run;
+      move_in(gradient, place != kNoTensor ? buffer_over(place, run)
+                        : is_alias         ? of_output
+                                           : new_buffer(tensor, run));
+      gradient.is_view = op.gradient_views[input];
       return;
     }
+    const std::int64_t bytes = graph_.tensor(tensor).bytes;
     // The contribution: a tensor of this run only, unless it lies where something is charged.
-    if (!is_alias && place == kNoTensor) new_buffer(tensor, run);
+    const bool is_apart = !is_alias && place == kNoTensor;
+    if (is_apart) new_buffer(tensor, run);
     if (has_others(buffers_[gradient.buffer], run)) {
       // The others still need the old value: the sum is a new tensor.
       move_out(gradient, run);
       move_in(gradient, new_buffer(tensor, run));
+    } else if (gradient.is_view) {
+      // Behind the run: the view and the contribution, beside their sum, which takes the buffer.
+      std::int64_t added = is_apart ? checked_add(bytes, bytes, "live bytes") : bytes;
+      // What was gathered is not among what is live behind its last run, but is there now.
+      if (gathers(tensor) && last_run_[index(tensor)] == run) added += bytes;
+      account_.sums.push_back({.bytes = added, .life = {.first = run, .last = run}});
+    }
+    gradient.is_view = false;
+  }
+
+  // A parameter with an earlier micro-batch's gradient, to which several ops contribute now: those
+  // are summed apart, and their sum is added when it is complete.
+  bool gathers(TensorId tensor) const {
+    return micro_batch_.finds_gradients && graph_.tensor(tensor).role == TensorRole::kParameter &&
+           is_shared_[index(tensor)];
+  }
+
+  void find_contributions() {
+    std::vector<bool> is_contributed_to(graph_.tensors.size(), false);
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (runs_[run].kind != StepKind::kBackward) continue;
+      for (const TensorId input : graph_.op(runs_[run].op).inputs) {
+        if (is_contributed_to[index(input)]) is_shared_[index(input)] = true;
+        is_contributed_to[index(input)] = true;
+        last_run_[index(input)] = run;
+      }
     }
   }
 
@@ -182,7 +232,10 @@ class GradientAccount {
   const std::vector<ParameterGroup>& groups_;
   const MicroBatch& micro_batch_;
   Account& account_;
-  std::vector<Gradient> gradients_;  // by tensor
+  std::vector<Gradient> gradients_;    // by tensor
+  std::vector<Gradient> gathering_;    // by tensor
+  std::vector<bool> is_shared_;        // by tensor: several inputs of Backwards are this one
+  std::vector<std::size_t> last_run_;  // by tensor: of its last contribution
   std::vector<Buffer> buffers_ = {};
   Groups copies_of_ = Groups(0, {});  // by tensor: of its storage
 };

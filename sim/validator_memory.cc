@@ -1,5 +1,7 @@
 #include "sim/validator_memory.h"
 
+#include <algorithm>
+
 #include "graph/checked.h"
 
 namespace cairn {
@@ -28,22 +30,28 @@ std::int64_t resident_bytes(const Graph& graph) {
 }
 
 ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
-                           const std::vector<Charge>& charges) {
+                           const Account& account) {
   std::int64_t live = resident_bytes(graph);
   ValidationResult result{.peak_bytes = live};
-  std::vector<std::int64_t> begin_bytes(runs.size(), 0);  // of the charges from this run on
-  std::vector<std::int64_t> end_bytes(runs.size(), 0);    // of the charges up to this run
-  for (const auto& [bytes, life] : charges) {
+  std::vector<std::int64_t> begin_bytes(runs.size(), 0);    // of the charges from this run on
+  std::vector<std::int64_t> end_bytes(runs.size() + 1, 0);  // of the charges up to this run
+  for (const auto& [bytes, life] : account.charges) {
     begin_bytes[life.first] = checked_add(begin_bytes[life.first], bytes, "live bytes");
     end_bytes[life.last] = checked_add(end_bytes[life.last], bytes, "live bytes");
   }
+  std::vector<std::int64_t> sum_bytes(runs.size(), 0);
+  for (const auto& [bytes, life] : account.sums) {
+    sum_bytes[life.first] = std::max(sum_bytes[life.first], bytes);
+  }
   for (std::size_t run = 0; run < runs.size(); ++run) {
     live = checked_add(live, begin_bytes[run], "live bytes");
-    if (live > result.peak_bytes || run == 0) {
-      result.peak_bytes = live;
+    const std::int64_t behind = live - end_bytes[run];
+    const std::int64_t most = std::max(live, checked_add(behind, sum_bytes[run], "live bytes"));
+    if (most > result.peak_bytes || run == 0) {
+      result.peak_bytes = most;
       result.peak_step = runs[run].step;
     }
-    live -= end_bytes[run];
+    live = behind;
   }
   return result;
 }
@@ -62,7 +70,7 @@ ValidationResult check_memory(const Graph& graph, const Plan& plan,
   if (result.fault != Fault::kNone) return result;
   result = check_gradient_frees(graph, schedule, runs, account.gradient_lives);
   if (result.fault != Fault::kNone) return result;
-  return find_peak(graph, runs, account.charges);
+  return find_peak(graph, runs, account);
 }
 
 }  // namespace cairn

@@ -26,7 +26,7 @@ struct Run {
 
 struct Life {
   std::size_t first = 0;
-  std::size_t last = 0;
+  std::size_t last = 0;  // of what lasts: one past the last run
 };
 
 // Of a copy of a tensor, or of its gradient.
@@ -62,6 +62,7 @@ struct Account {
   std::vector<StorageCopy> storage_copies = {};
   std::vector<TensorLife> tensor_lives = {};    // one a copy
   std::vector<TensorLife> gradient_lives = {};  // at most one a tensor
+  std::vector<Charge> sums = {};  // out of place: beside what is live behind their one run's frees
 };
 
 // The frees of a schedule whose order was found right: kFreeOfResident to kMissingGradientFree.

@@ -87,6 +87,18 @@ OpDerivation derive_attention(const OpContext& op) {
   return result;
 }
 
+// A batched product of the first two inputs: saves each for the other's gradient, where that is
+// required (derivatives.yaml: bmm), and has one product more for each gradient.
+void add_product(const OpContext& op, const AttentionDims& dims, const Tensor& a, const Tensor& b,
+                 OpDerivation& result) {
+  if (b.requires_grad) result.saved.inputs.push_back(0);
+  if (a.requires_grad) result.saved.inputs.push_back(1);
+  const std::int64_t product_flops = attention_product_flops(op, dims);
+  const int gradients = (a.requires_grad ? 1 : 0) + (b.requires_grad ? 1 : 0);
+  result.forward = matmul_cost(product_flops, 1);
+  result.backward = matmul_cost(product(op, {gradients, product_flops}), gradients);
+}
+
 // scores = q k^T, [batch, heads, tokens, key tokens]
 OpDerivation derive_scores(const OpContext& op) {
   const Tensor& q = *op.inputs[0];
@@ -95,10 +107,7 @@ OpDerivation derive_scores(const OpContext& op) {
   OpDerivation result{
       .outputs = {{.data_type = q.data_type,
                    .shape = {dims.batch, dims.heads, dims.tokens, dims.key_tokens}}}};
-  result.saved.inputs = {0, 1};
-  const std::int64_t product_flops = attention_product_flops(op, dims);
-  result.forward = matmul_cost(product_flops, 1);
-  result.backward = matmul_cost(product(op, {2, product_flops}), 2);
+  add_product(op, dims, q, *op.inputs[1], result);
   return result;
 }
 
@@ -111,11 +120,7 @@ OpDerivation derive_values(const OpContext& op) {
   check_shape(op, probabilities, {dims.batch, dims.heads, dims.tokens, dims.key_tokens});
   OpDerivation result{
       .outputs = {{.data_type = v.data_type, .shape = {dims.batch, dims.tokens, v.shape[2]}}}};
-  if (v.requires_grad) result.saved.inputs.push_back(0);
-  if (probabilities.requires_grad) result.saved.inputs.push_back(1);
-  const std::int64_t product_flops = attention_product_flops(op, dims);
-  result.forward = matmul_cost(product_flops, 1);
-  result.backward = matmul_cost(product(op, {2, product_flops}), 2);
+  add_product(op, dims, probabilities, v, result);
   return result;
 }
 

@@ -34,6 +34,10 @@ OpDerivation derive_linear(const OpContext& op) {
   const int gradients = (weight.requires_grad ? 1 : 0) + (input.requires_grad ? 1 : 0);
   result.forward = matmul_cost(product_flops, 1);
   result.backward = matmul_cost(product(op, {gradients, product_flops}), gradients);
+  // The product takes rows and a transposed weight: both gradients are viewed back
+  // (aten/src/ATen/native/Linear.cpp; derivatives.yaml: t, view).
+  result.gradient_view_inputs = {1};
+  if (input.shape.size() > 2) result.gradient_view_inputs.push_back(0);
   return result;
 }
 

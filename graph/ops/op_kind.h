@@ -73,6 +73,9 @@ struct OpDerivation {
   SavedSet saved = {};
   std::vector<std::size_t> gradient_alias_inputs = {};
   std::vector<GradientPlace> gradient_places = {};
+  // Positions, parameters included: the gradient is a view of what Backward makes, and PyTorch adds
+  // no other contribution into a view.
+  std::vector<std::size_t> gradient_view_inputs = {};
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};
@@ -109,7 +112,7 @@ struct OpKindInfo {
   std::vector<std::size_t> integer_inputs = {};  // ids, labels; all others are floating point
   std::vector<AttributeKey> attributes = {};     // accepted
   std::vector<AttributeKey> required = {};       // and never zero
-  bool is_dropout = false;  // hands its input on where nothing is trained
+  bool is_dropout = false;                       // hands its input on where nothing is trained
   // Suffix and shape of each parameter (the type is the builder's); null: none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
   OpDerivation (*derive)(const OpContext&) = nullptr;

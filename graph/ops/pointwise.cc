@@ -136,7 +136,10 @@ OpKindInfo mask_causal_kind() { return unary("mask_causal", derive_mask_causal);
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
 OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
 OpKindInfo copy_kind() {
-  return {.name = "copy", .attributes = {AttributeKey::kGradientInPlace}, .derive = derive_copy};
+  return {.name = "copy",
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_copy,
+          .autocast = AutocastList::kNone};
 }
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
 OpKindInfo sum_kind() { return unary("sum", derive_mean, AutocastList::kNotKnown); }

@@ -140,7 +140,7 @@ TEST_CASE("heads as a dim of their own are a view, and so are rows of one sample
         "op 'out': the width 8 of 'x' does not divide into 3 heads");
   CHECK(refusal("merge_heads", {}, {{"x", {8}}}) ==
         "op 'out': 'x' must be [..., heads, head_dim], found [8]");
-  CHECK(derived("matmul_rows", {}, {kX}) == "bf16 [2, 4, 8]");
+  CHECK(derived("matmul_rows", {}, {kX}) == "bf16 [2, 4, 8] | aliases: x");
   CHECK(derived("matmul_rows", {}, {one_sample}) == "bf16 [1, 4, 8] view | aliases: x");
 }
 

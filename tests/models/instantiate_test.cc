@@ -91,6 +91,7 @@ TEST_CASE("what a name holds is held until its scope's last op") {
         "layers.0.a until layers.0.b.out\n"
         "layers.0.b.first until layers.0.b.out\n"
         "layers.0.b.out until layers.0.y\n"  // what the dropout of probability 0 hands on
+        "layers.0.y until layers.1.y\n"      // an argument of the second block
         "layers.1.a until layers.1.b.out\n"
         "layers.1.b.first until layers.1.b.out\n"
         "layers.1.b.out until layers.1.y\n"

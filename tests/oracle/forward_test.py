@@ -9,7 +9,7 @@ import dataclasses
 
 import pytest
 import torch
-from live_bytes import profiled, rng_state_bytes
+from live_bytes import peak_bytes, profiled, rng_state_bytes
 from torch.profiler import record_function
 
 import models
@@ -163,3 +163,37 @@ def test_live_bytes_in_forward_are_torchs_but_for_named_bytes(cairn_on, kind, at
                 named + before,
                 named + before + at_the_most(model, kind, attention, module, within))
     assert differences == explained
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma", "gemma2",
+                                  "gemma3_text", "gpt_neox"])
+def test_the_peak_of_forward_is_torchs_but_for_named_bytes(cairn_on, kind, attention):
+    windows = {"sliding_window": 1000} if kind in ("mistral", "gemma2", "gemma3_text") else {}
+    model = models.build(kind, "cpu", FP32, attention, layers=LAYERS, **windows)
+    models.checkpoint_layers(model)
+    ids = torch.randint(0, model.config.vocab_size, (BATCH, TOKENS))
+    labels = ids.clone()
+    model(input_ids=ids, labels=labels)  # libraries allocate on their first call
+    measured = peak_bytes(lambda: model(input_ids=ids, labels=labels))
+    answer = cairn_on(model, "simulate", "--batch", BATCH, "--tokens", TOKENS, "--optimizer", "sgd",
+                      "--checkpointing", "every-layer")
+    simulated = max(step["during_bytes"] for step in answer["steps"] if step["kind"] == "forward")
+    simulated -= answer["resident_bytes"]
+    # The peak is in the last layer, in eager attention where its scores are scaled.
+    bytes_of = {
+        "positions": 8 * TOKENS,
+        "random state of each checkpoint": rng_state_bytes() * LAYERS,
+        "cos and sin": 2 * TOKENS * rotary_width(model.config) * 4,
+    }
+    if attention == "eager":
+        masks = 2 if kind in ("gemma2", "gemma3_text") else 1  # one for each kind of layer there is
+        bytes_of["attention masks"] = masks * BATCH * TOKENS * TOKENS * 4
+        factors = 3 if kind == "gemma2" else 1
+        bytes_of["constant factors, and a copy of the last"] = 8 * factors * LAYERS + 4
+    assert measured - simulated == sum(bytes_of.values())
+
+
+def rotary_width(config):
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return int(head_dim * config.rope_parameters.get("partial_rotary_factor", 1.0))

@@ -1,5 +1,6 @@
 """The accounting rules for gradients (docs/accounting.md), on autograd programs of a few ops."""
 
+import pytest
 import torch
 from live_bytes import allocated_bytes, kernels, peak_bytes
 
@@ -77,9 +78,31 @@ def test_a_second_contribution_is_added_out_of_place_while_something_else_holds_
     assert kernels(loss.backward, ["aten::add", "aten::add_"]) == {"aten::add": 1, "aten::add_": 0}
 
 
-def test_a_tied_weights_second_contribution_is_added_out_of_place_to_that_of_a_linear():
-    # docs/accounting.md, "What is not counted yet": the linear's is a transposed view. Words alone,
-    # used twice, are added in place.
+def additions(run):
+    return tuple(kernels(run, ["aten::add", "aten::add_"]).values())
+
+
+OUT_OF_PLACE, IN_PLACE = (1, 0), (0, 1)
+
+
+def linear(x, weight):
+    return torch.nn.functional.linear(x, weight.detach())  # without a gradient of its weight
+
+
+@pytest.mark.parametrize("rows, added", [((2, 8), OUT_OF_PLACE), ((16,), IN_PLACE)])
+def test_nothing_is_added_into_the_gradient_that_a_linear_viewed_back_from_rows(rows, added):
+    # graph/ops/linear.cc: x [batch, tokens, width] is viewed as rows, and so is its gradient. The
+    # last of the forward comes first in backward.
+    x = torch.rand(*rows, SIDE, requires_grad=True).exp()
+    loss = (x.exp() * linear(x, leaf())).sum()
+    assert additions(loss.backward) == added
+    x = torch.rand(*rows, SIDE, requires_grad=True).exp()
+    loss = (linear(x, leaf()) * x.exp()).sum()
+    assert additions(loss.backward) == IN_PLACE
+
+
+def test_nothing_is_added_into_a_linears_gradient_of_its_weight():
+    # A transposed view. Words alone, used twice, are added in place.
     def tied(weight, ids):
         words = torch.nn.functional.embedding(ids, weight)
         return torch.nn.functional.linear(words.exp(), weight).sum()
@@ -89,10 +112,17 @@ def test_a_tied_weights_second_contribution_is_added_out_of_place_to_that_of_a_l
         return (first.exp() * second.exp()).sum()
 
     ids = torch.zeros(4, dtype=torch.long)
-    for use, added in ((tied, {"aten::add": 1, "aten::add_": 0}),
-                       (twice, {"aten::add": 0, "aten::add_": 1})):
+    for use, added in ((tied, OUT_OF_PLACE), (twice, IN_PLACE)):
         loss = use(leaf(), ids)
-        assert kernels(loss.backward, ["aten::add", "aten::add_"]) == added
+        assert additions(loss.backward) == added
+
+
+def test_a_sum_out_of_place_is_a_tensor_more():
+    # B(mul) makes 2 tensors, B(linear) 1, B(exp) 1; then the view and exp's contribution are added.
+    x = torch.rand(2, SIDE // 2, SIDE, requires_grad=True).exp()
+    output = x.exp() * linear(x, leaf())
+    gradient = torch.ones_like(output)
+    assert allocated_bytes(lambda: torch.autograd.grad(output, x, gradient)) == 5 * SQUARE
 
 
 def test_a_parameters_gradient_is_the_tensor_that_its_only_consumer_made():
@@ -115,3 +145,57 @@ def test_pow_and_broadcast_products_need_workspace_in_backward():
     product = x * weight
     assert (peak_bytes(lambda: torch.autograd.grad(product, (x, weight), gradient))
             == 2 * SQUARE + SIDE * 4)
+
+
+PARAMETERS = {
+    # name: (shape of the parameter, use, is its gradient a view, is it taken as it is)
+    "a linear's weight": ((SIDE, SIDE), lambda w: torch.nn.functional.linear(ROWS, w), True, True),
+    "a linear's bias": ((SIDE,), lambda b: torch.nn.functional.linear(ROWS, SQUARES, b), True, True),
+    "a Conv1D's weight": ((SIDE, SIDE), lambda w: torch.addmm(BIAS, ROWS[0], w), False, True),
+    "words": ((SIDE, SIDE), lambda w: torch.nn.functional.embedding(IDS, w), False, True),
+    "a norm's weight": ((SIDE,), lambda w: torch.nn.functional.layer_norm(ROWS, (SIDE,), w), False,
+                        True),
+    "a broadcast factor": ((SIDE,), lambda w: ROWS * w, True, True),
+    "a transposed use": ((SIDE, SIDE), lambda w: w.t(), True, True),
+    "words that are the head too": ((SIDE, SIDE), lambda w: torch.nn.functional.linear(
+        torch.nn.functional.embedding(IDS, w).exp(), w), False, True),
+    "an expanded sum": ((SIDE, SIDE), lambda w: w.sum(), True, False),
+    "shared with what it is added to": ((SIDE, SIDE), lambda w: w + SQUARES.requires_grad_(), False,
+                                        False),
+}
+ROWS, SQUARES, BIAS = torch.rand(2, 8, SIDE), torch.rand(SIDE, SIDE), torch.rand(SIDE)
+IDS = torch.zeros(4, dtype=torch.long)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_first_gradient_is_taken_as_it_is_where_it_is_laid_out_as_the_parameter(name):
+    # AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): stolen where nothing else
+    # holds it and its strides are the parameter's, also where it is a view; else cloned.
+    shape, use, is_view, is_stolen = PARAMETERS[name]
+    parameter = torch.rand(*shape, requires_grad=True)
+    seen = {}
+    parameter.register_hook(lambda g: seen.update(at=g.data_ptr(), is_view=g._base is not None))
+    output = use(parameter)
+    (output if output.dim() == 0 else output.exp().sum()).backward()
+    assert seen["is_view"] == is_view
+    assert (parameter.grad.data_ptr() == seen["at"]) == is_stolen
+    assert parameter.grad.stride() == parameter.stride()
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_later_backward_adds_into_the_gradient_that_is_there(name):
+    # Gradient accumulation: the contribution is a tensor of its own in its step, and the sum none.
+    shape, use, _, is_stolen = PARAMETERS[name]
+    parameter = torch.rand(*shape, requires_grad=True)
+
+    def loss():
+        output = use(parameter)
+        return output if output.dim() == 0 else output.exp().sum()
+
+    first = loss()
+    without = allocated_bytes(first.backward)
+    place, again = parameter.grad.data_ptr(), loss()
+    in_step = allocated_bytes(again.backward)
+    assert parameter.grad.data_ptr() == place
+    # The same tensors are made, less what the first had to clone.
+    assert in_step == without - (0 if is_stolen else parameter.nbytes)

@@ -115,3 +115,26 @@ def test_the_peak_is_torchs_but_for_named_bytes(cairn_on, table, request, kind, 
                                  in_loss=vocab == LARGE_VOCAB)
     table.append((request.node.callspec.id, measured, simulated, explained))
     assert measured - simulated == explained
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_tied_table_and_both_contributions_to_its_gradient_are_there_at_once(cairn_on, kind):
+    # Few tokens: the peak is where the words' contribution is added to the head's, out of place.
+    few = 4
+    tied = {"tie_word_embeddings": True} if kind == "llama" else {}
+    model = models.build(kind, "cpu", FP32, "eager", layers=1, vocab=LARGE_VOCAB,
+                         **DIMS[kind] | tied)
+    ids = torch.randint(0, LARGE_VOCAB, (1, few))
+    measured = step_peak_bytes(model, {"input_ids": ids, "labels": ids.clone()})
+    answer = cairn_on(model, "simulate", "--batch", 1, "--tokens", few, "--optimizer", "sgd",
+                      "--checkpointing", "none")
+    table = "embed" if kind == "llama" else "wte"
+    assert answer["peak_at"] == f"backward of {table}"
+    sums = [item for item in answer["live_at_peak"] if item["name"].startswith("what the gradient")]
+    assert [item["bytes"] for item in sums] == [2 * LARGE_VOCAB * 64 * 4]
+    bytes_of = {"the loss and its gradient": 4 + 4}
+    if kind == "llama":
+        bytes_of["cos and sin, gone by then"] = -2 * few * model.config.head_dim * 4
+    else:
+        bytes_of["positions, gone by then"] = -8 * few
+    assert measured - answer["peak_bytes"] == sum(bytes_of.values())

@@ -14,7 +14,7 @@ def saved_storages(run, left_out=()):
     packed = []  # what autograd holds in place of a tensor dies with the node that saved it
 
     def pack(tensor):
-        kept = _Kept(tensor)
+        kept = Kept(tensor)
         packed.append(weakref.ref(kept))
         return kept
 
@@ -30,7 +30,7 @@ def saved_storages(run, left_out=()):
 
 
 @dataclasses.dataclass(eq=False)
-class _Kept:
+class Kept:
     tensor: torch.Tensor
 
 

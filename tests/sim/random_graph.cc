@@ -113,6 +113,7 @@ class GraphMaker {
       if (tensor.bytes == op.outputs[0].bytes && one_in(random_, 2)) {
         op.gradient_aliases.push_back(tensor.name);
       }
+      if (one_in(random_, 3)) op.gradient_views.push_back(tensor.name);
     }
     place_gradient(op);
     for (const CustomTensor& output : op.outputs) {

@@ -90,18 +90,20 @@ std::string graph_text(const Graph& graph) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.gradient_aliases[i]) aliased.push_back(op.inputs[i]);
     }
+    std::vector<TensorId> viewed;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.gradient_views[i]) viewed.push_back(op.inputs[i]);
       if (op.gradient_places[i] == kNoTensor) continue;
       text += fmt::format("gradient of {} over {}: ", graph.tensor(op.inputs[i]).name,
                           graph.tensor(op.gradient_places[i]).name);
     }
-    text +=
-        fmt::format("{} <-{} ->{} aux{} saves{} aliases{} workspace {} backward {} sweep {}{}\n",
-                    op.name, tensor_list(graph, op.inputs), tensor_list(graph, op.outputs),
-                    tensor_list(graph, op.auxiliaries), tensor_list(graph, op.saved),
-                    tensor_list(graph, aliased), op.workspace_bytes, op.backward_workspace_bytes,
-                    op.sweep_workspace_bytes.value_or(-1),
-                    op.recompute == RecomputePolicy::kNever ? " never" : "");
+    text += fmt::format(
+        "{} <-{} ->{} aux{} saves{} aliases{} views{} workspace {} backward {} sweep {}{}\n",
+        op.name, tensor_list(graph, op.inputs), tensor_list(graph, op.outputs),
+        tensor_list(graph, op.auxiliaries), tensor_list(graph, op.saved),
+        tensor_list(graph, aliased), tensor_list(graph, viewed), op.workspace_bytes,
+        op.backward_workspace_bytes, op.sweep_workspace_bytes.value_or(-1),
+        op.recompute == RecomputePolicy::kNever ? " never" : "");
   }
   return text;
 }
