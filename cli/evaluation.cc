@@ -7,6 +7,7 @@
 
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/evaluation_graph.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
 
@@ -22,21 +23,22 @@ bool are_same_regions(const std::vector<Region>& a, const std::vector<Region>& b
 
 }  // namespace
 
-Evaluation evaluate(const Graph& graph, const Strategy& strategy, Extent extent,
-                    const DeviceSpec* device) {
+Evaluation evaluate(const Graph& graph, const Strategy& strategy, const Setting& setting) {
   Evaluation evaluation{.strategy = strategy,
                         .name = strategy_name(strategy),
-                        .plan = make_plan(graph, strategy, extent)};
-  evaluation.schedule = lower(graph, evaluation.plan);
+                        .plan = make_plan(graph, strategy, setting.extent)};
+  evaluation.schedule = lower_training_step(graph, setting.step, lower(graph, evaluation.plan));
   evaluation.trace = simulate(graph, evaluation.plan, evaluation.schedule);
-  evaluation.time = schedule_time(graph, evaluation.schedule, device);
-  check_with_validator(graph, evaluation);
+  evaluation.time = schedule_time(graph, evaluation.schedule, setting.device);
+  check_with_validator(graph, setting.step, evaluation);
   return evaluation;
 }
 
-void check_with_validator(const Graph& graph, const Evaluation& evaluation) {
+void check_with_validator(const Graph& graph, const TrainingStep& step,
+                          const Evaluation& evaluation) {
   constexpr std::string_view kPleaseReport = "internal error, please report: ";
-  const ValidationResult result = validate(graph, evaluation.plan, evaluation.schedule);
+  const ValidationResult result =
+      validate_training_step(graph, evaluation.plan, step, evaluation.schedule);
   CAIRN_CHECK(result.fault == Fault::kNone,
               fmt::format("{}the plan '{}' of '{}' is not valid: {}", kPleaseReport,
                           evaluation.name, graph.name, result.message));
@@ -51,13 +53,14 @@ bool is_same_plan(const Plan& a, const Plan& b) {
   return a.extent == b.extent && a.order == b.order && are_same_regions(a.regions, b.regions);
 }
 
-std::int64_t step_flops(const Graph& graph) {
+std::int64_t step_flops(const Graph& graph, const TrainingStep& step) {
+  constexpr std::string_view kWhat = "FLOPs of a step";
   std::int64_t flops = 0;
   for (const Op& op : graph.ops) {
-    flops = checked_add(flops, op.forward.flops, "FLOPs of a step");
-    if (op.has_backward) flops = checked_add(flops, op.backward.flops, "FLOPs of a step");
+    flops = checked_add(flops, op.forward.flops, kWhat);
+    if (op.has_backward) flops = checked_add(flops, op.backward.flops, kWhat);
   }
-  return flops;
+  return checked_multiply(flops, step.micro_batches, kWhat);
 }
 
 double slowdown(const Evaluation& evaluation, const Evaluation& reference,
@@ -71,7 +74,34 @@ double slowdown(const Evaluation& evaluation, const Evaluation& reference,
          static_cast<double>(reference_flops);
 }
 
-std::string_view phase_name(StepKind kind) {
+std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation) {
+  const Trace& trace = evaluation.trace;
+  std::vector<PhaseRow> rows = {{.phase = Phase::kLoad, .later_bytes = parameter_bytes(graph)}};
+  for (const PhasePeak& later : trace.phases) {
+    const auto first =
+        std::find_if(trace.first_phases.begin(), trace.first_phases.end(),
+                     [&](const PhasePeak& peak) { return peak.phase == later.phase; });
+    const Step& step = evaluation.schedule.steps[later.step];
+    rows.push_back({.phase = later.phase,
+                    .first_bytes = first->bytes,
+                    .later_bytes = later.bytes,
+                    .place = step_subject(graph, evaluation.schedule, step)});
+  }
+  const Graph forward = evaluation_graph(graph);
+  const Plan plan = keep_all_plan(forward);
+  const Schedule schedule = lower(forward, plan);
+  const Trace evaluated = simulate(forward, plan, schedule);
+  const PhasePeak& largest =
+      *std::max_element(evaluated.phases.begin(), evaluated.phases.end(),
+                        [](const PhasePeak& a, const PhasePeak& b) { return a.bytes < b.bytes; });
+  rows.push_back({.phase = Phase::kEvaluation,
+                  .later_bytes = largest.bytes,
+                  .place = step_subject(forward, schedule, schedule.steps[largest.step])});
+  rows.push_back({.phase = Phase::kSave, .later_bytes = trace.resident_bytes});
+  return rows;
+}
+
+std::string_view step_kind_name(StepKind kind) {
   switch (kind) {
     case StepKind::kCompute:
       return "forward";
@@ -79,15 +109,29 @@ std::string_view phase_name(StepKind kind) {
       return "recompute";
     case StepKind::kBackward:
       return "backward";
+    case StepKind::kOptimizerStep:
+      return "optimizer step";
     case StepKind::kFree:
     case StepKind::kFreeGradient:
       break;
   }
-  CAIRN_CHECK(false, "a Free has no phase");
+  CAIRN_CHECK(false, "a Free is no entry of a trace");
 }
 
-std::string step_place(const Graph& graph, const Step& step) {
-  return fmt::format("{} of {}", phase_name(step.kind), graph.op(step.op).name);
+std::string step_subject(const Graph& graph, const Schedule& schedule, const Step& step) {
+  if (step.kind == StepKind::kOptimizerStep) {
+    const std::vector<TensorId>& stepped =
+        schedule.groups[static_cast<std::size_t>(step.group)].parameters;
+    return stepped.size() == 1 ? graph.tensor(stepped[0]).name : "";
+  }
+  return graph.op(step.op).name;
+}
+
+std::string step_place(const Graph& graph, const Schedule& schedule, const Step& step) {
+  const std::string subject = step_subject(graph, schedule, step);
+  if (subject.empty()) return std::string(step_kind_name(step.kind));
+  return fmt::format("{} of {}{}", step_kind_name(step.kind), subject,
+                     step.micro_batch == 0 ? "" : " in a later micro-batch");
 }
 
 const Step& peak_step(const Evaluation& evaluation) {
@@ -97,7 +141,7 @@ const Step& peak_step(const Evaluation& evaluation) {
 }
 
 std::string peak_place(const Graph& graph, const Evaluation& evaluation) {
-  return step_place(graph, peak_step(evaluation));
+  return step_place(graph, evaluation.schedule, peak_step(evaluation));
 }
 
 }  // namespace cairn

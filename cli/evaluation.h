@@ -11,12 +11,20 @@
 #include "graph/plan.h"
 #include "graph/schedule.h"
 #include "graph/trace.h"
+#include "graph/training_step.h"
 #include "planner/planner.h"
 #include "sim/roofline.h"
 
 // What one strategy makes of a graph: the plan, its schedule, what happens in memory, the time.
 
 namespace cairn {
+
+// What a plan is evaluated for.
+struct Setting {
+  Extent extent = Extent::kPrefix;
+  TrainingStep step = {};
+  const DeviceSpec* device = nullptr;
+};
 
 struct Evaluation {
   Strategy strategy = {};
@@ -29,28 +37,42 @@ struct Evaluation {
 
 // Plans, lowers, simulates and validates. Aborts when the validator finds a fault or another peak:
 // nothing is reported of a plan that did not pass. Throws InputError.
-Evaluation evaluate(const Graph& graph, const Strategy& strategy, Extent extent,
-                    const DeviceSpec* device);
+Evaluation evaluate(const Graph& graph, const Strategy& strategy, const Setting& setting);
 
 // Aborts when the validator finds a fault, or another peak.
-void check_with_validator(const Graph& graph, const Evaluation& evaluation);
+void check_with_validator(const Graph& graph, const TrainingStep& step,
+                          const Evaluation& evaluation);
 
 // The same regions over the same order: the same schedule.
 bool is_same_plan(const Plan& a, const Plan& b);
 
-// FLOPs of one forward and backward pass without recomputes.
-std::int64_t step_flops(const Graph& graph);
+// FLOPs of the forward and backward passes of a training step, without recomputes.
+std::int64_t step_flops(const Graph& graph, const TrainingStep& step);
 
 // What an evaluation costs more than `reference` (strategy none): 0.24 is a step that takes 24 %
 // longer; by time where both have one, else by FLOPs.
 double slowdown(const Evaluation& evaluation, const Evaluation& reference,
                 std::int64_t reference_flops);
 
-// "backward", "forward", "recompute". Not for a Free, which has no entry in a trace.
-std::string_view phase_name(StepKind kind);
+// The largest of each phase from load to checkpoint save: of the first training step, and of a
+// later one, where they differ.
+struct PhaseRow {
+  Phase phase = Phase::kLoad;
+  std::optional<std::int64_t> first_bytes = {};  // empty for what is no part of a training step
+  std::int64_t later_bytes = 0;
+  std::string place = {};  // "layers.31.down"; "" where it says nothing
+};
+std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation);
 
-// "backward of layers.31.down".
-std::string step_place(const Graph& graph, const Step& step);
+// "backward", "forward", "recompute", "optimizer step". Not for a Free, which has no entry in a
+// trace.
+std::string_view step_kind_name(StepKind kind);
+
+// The op, "layers.31.down", or the one parameter; "" of the optimizer for all parameters.
+std::string step_subject(const Graph& graph, const Schedule& schedule, const Step& step);
+
+// "backward of layers.31.down", "... in a later micro-batch".
+std::string step_place(const Graph& graph, const Schedule& schedule, const Step& step);
 std::string peak_place(const Graph& graph, const Evaluation& evaluation);
 
 // The step of the peak. The schedule must have one, as that of every graph has.

@@ -36,17 +36,23 @@ std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, c
   return strategies;
 }
 
+Setting setting_of(const FitAnswer& answer) {
+  return {.extent = answer.extent,
+          .step = answer.model.recipe.step,
+          .device = answer.gpu ? &*answer.gpu : nullptr};
+}
+
 // Evaluates each strategy, each on a thread of its own; of the usual ones, those that make the plan
 // of an earlier one are left out, and those that this graph does not allow (an in-place op
 // overwrites what its recompute reads). A note says so. One that was asked for is an InputError.
 void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
   const Graph& graph = answer.model.graph;
-  const DeviceSpec* const device = answer.gpu ? &*answer.gpu : nullptr;
+  const Setting setting = setting_of(answer);
   const bool was_asked_for = !options.checkpointing.empty();
   std::vector<std::pair<Strategy, std::future<Evaluation>>> running;
   for (const Strategy& strategy : listed_strategies(options.checkpointing, graph)) {
     running.emplace_back(strategy, std::async(std::launch::async, [&, strategy] {
-                           return evaluate(graph, strategy, answer.extent, device);
+                           return evaluate(graph, strategy, setting);
                          }));
   }
   for (auto& [strategy, future] : running) {
@@ -115,8 +121,7 @@ std::optional<StrategyNumbers> unlisted_that_fits(const FitOptions& options,
   for (const Strategy& strategy : listed_strategies({}, answer.model.graph)) {
     try {
       const StrategyNumbers numbers =
-          numbers_of(answer, evaluate(answer.model.graph, strategy, answer.extent,
-                                      answer.gpu ? &*answer.gpu : nullptr));
+          numbers_of(answer, evaluate(answer.model.graph, strategy, setting_of(answer)));
       if (!fits(numbers, answer.advice_input.capacity_bytes)) continue;
       if (!best || is_cheaper(numbers, *best)) best = numbers;
     } catch (const InputError&) {
@@ -157,6 +162,24 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
   }
 }
 
+Resized resized_models(const ModelRequest& request, const OpenedModel& opened,
+                       const LoadedModel& model) {
+  const auto graph_with = [&](std::int64_t samples, std::int64_t tokens) -> std::optional<Graph> {
+    ModelRequest more = request;
+    more.batch += samples;
+    if (tokens > 0) more.tokens = dim_value(model, "tokens") + tokens;
+    try {
+      return load_opened_model(more, opened).graph;
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  };
+  Resized resized;
+  if (dim_value(model, "batch") > 0) resized.with_more_samples = graph_with(1, 0);
+  if (dim_value(model, "tokens") > 0) resized.with_more_tokens = graph_with(0, 1);
+  return resized;
+}
+
 }  // namespace
 
 FitAnswer answer_fit(const FitOptions& options) {
@@ -166,7 +189,7 @@ FitAnswer answer_fit(const FitOptions& options) {
   for (const std::string& text : options.checkpointing) parse_strategy(text);  // before the work
   const std::shared_ptr<const OpenedModel> opened = open_model(request);
   answer.model = load_opened_model(request, *opened);
-  answer.step_flops = step_flops(answer.model.graph);
+  answer.step_flops = step_flops(answer.model.graph, answer.model.recipe.step);
   evaluate_strategies(options, answer);
   answer.slowdown_is_time = answer.evaluations.front().time.has_value();
   add_notes(answer);
@@ -174,18 +197,17 @@ FitAnswer answer_fit(const FitOptions& options) {
   answer.recommended =
       recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
   ask_what_if(options, request, *opened, answer);
+  if (options.explain) {
+    answer.explanation = explained_terms(answer.model, answer.evaluations[answer.recommended],
+                                         resized_models(request, *opened, answer.model));
+  }
   answer.verdict = verdict(answer.advice_input);
   answer.advice = advice(answer.advice_input);
   return answer;
 }
 
 std::vector<std::string> not_counted() {
-  return {"temporaries of the optimizer step",
-          "gradient accumulation",
-          "allocator rounding and fragmentation",
-          "autocast",
-          "LoRA and QLoRA",
-          "several GPUs"};
+  return {"allocator rounding and fragmentation", "autocast", "LoRA and QLoRA", "several GPUs"};
 }
 
 }  // namespace cairn

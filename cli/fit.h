@@ -7,6 +7,7 @@
 
 #include "cli/advice.h"
 #include "cli/evaluation.h"
+#include "cli/explain.h"
 #include "cli/model_options.h"
 #include "graph/device_spec.h"
 #include "models/load_model.h"
@@ -20,6 +21,7 @@ struct FitOptions {
   std::optional<std::string> gpu = {};
   std::vector<std::string> checkpointing = {};
   std::string extent = "prefix";
+  bool explain = false;
   bool json = false;
 };
 
@@ -35,6 +37,7 @@ struct FitAnswer {
   std::string verdict = {};
   std::vector<std::string> advice = {};
   std::vector<std::string> notes = {};
+  std::vector<ExplainedTerm> explanation = {};  // of the recommended one, where asked for
 };
 
 // Throws InputError.

@@ -38,6 +38,8 @@ Command add_fit_command(CLI::App& app) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_extent_option(*command, options->extent);
+  command->add_flag("--explain", options->explain,
+                    "Every term of the peak: formula, value, reason, source");
   add_json_option(*command, options->json);
   command->footer(
       "Example: cairn fit llama-3.1-8b --gpu rtx4090 --batch 1 --tokens 2048\n"

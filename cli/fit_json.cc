@@ -1,5 +1,6 @@
 #include "cli/fit.h"
 #include "cli/json.h"
+#include "cli/phases.h"
 
 // `cairn fit --json`: one object, every number exact.
 
@@ -21,6 +22,7 @@ Json strategy_json(const FitAnswer& answer, std::size_t row) {
   json["recompute_count"] = evaluation.trace.recompute_count;
   json["peak_at"] = peak_place(answer.model.graph, evaluation);
   json["breakdown"] = breakdown_json(evaluation.trace);
+  json["phases"] = phases_json(answer.model.graph, evaluation);
   return json;
 }
 
@@ -57,6 +59,9 @@ std::string fit_json(const FitAnswer& answer) {
   document["verdict"] = answer.verdict.empty() ? Json() : Json(answer.verdict);
   document["advice"] = answer.advice;
   document["notes"] = answer.notes;
+  if (!answer.explanation.empty()) {
+    document["explanation"] = explanation_json(answer.explanation);
+  }
   document["not_counted"] = not_counted();
   return json_text(document);
 }

@@ -3,6 +3,7 @@
 #include "cli/fit.h"
 #include "cli/header.h"
 #include "cli/peak.h"
+#include "cli/phases.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/units.h"
@@ -27,6 +28,14 @@ std::string time_cell(const FitAnswer& answer, std::size_t row) {
   return increase_text(answer.advice_input.strategies[row].slowdown);
 }
 
+// "backward layers.31.down".
+std::string peak_cell(const Graph& graph, const Evaluation& evaluation) {
+  const Step& peak = peak_step(evaluation);
+  const std::string subject = step_subject(graph, evaluation.schedule, peak);
+  const std::string kind(step_kind_name(peak.kind));
+  return subject.empty() ? kind : kind + " " + subject;
+}
+
 std::string strategy_table(const FitAnswer& answer) {
   const std::optional<std::int64_t> capacity = answer.advice_input.capacity_bytes;
   Table table{.columns = {{"strategy"}, {"peak", Align::kRight}}};
@@ -47,8 +56,7 @@ std::string strategy_table(const FitAnswer& answer) {
     }
     row.push_back(i == 0 ? "-" : increase_text(extra_flops_share(answer, evaluation)));
     if (answer.slowdown_is_time) row.push_back(time_cell(answer, i));
-    const Step& peak = peak_step(evaluation);
-    row.push_back(fmt::format("{} {}", phase_name(peak.kind), answer.model.graph.op(peak.op).name));
+    row.push_back(peak_cell(answer.model.graph, evaluation));
     table.rows.push_back(std::move(row));
   }
   return table_text(table);
@@ -56,9 +64,10 @@ std::string strategy_table(const FitAnswer& answer) {
 
 std::string peak_text(const FitAnswer& answer) {
   const Evaluation& best = answer.evaluations[answer.recommended];
-  std::string text =
-      fmt::format("Peak of {}: {}, in the {}\n", best.name, bytes_text(best.trace.peak_bytes),
-                  peak_place(answer.model.graph, best));
+  std::string text = fmt::format("Peaks of {} by phase\n", best.name) +
+                     phases_text(answer.model.graph, best) + "\n";
+  text += fmt::format("Peak of {}: {}, in the {}\n", best.name, bytes_text(best.trace.peak_bytes),
+                      peak_place(answer.model.graph, best));
   text += breakdown_text(best.trace);
   const std::string groups = largest_groups_text(best.trace, kLargestGroups, false);
   if (!groups.empty()) {
@@ -76,6 +85,10 @@ std::string fit_text(const FitAnswer& answer) {
   if (!answer.verdict.empty()) text += "\n" + labelled_text("", answer.verdict);
   text += "\n" + strategy_table(answer);
   text += "\n" + peak_text(answer);
+  if (!answer.explanation.empty()) {
+    text += "\n" + explanation_text(answer.model, answer.evaluations[answer.recommended],
+                                    answer.explanation);
+  }
   if (!answer.advice.empty()) text += "\nAdvice\n";
   for (const std::string& line : answer.advice) text += labelled_text("- ", line);
   text += "\n";

@@ -11,6 +11,7 @@
 #include "cli/units.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
+#include "models/optimizer.h"
 
 namespace cairn {
 namespace {
@@ -93,6 +94,20 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "adamw (default), adam, lion, sgd-momentum or sgd:\ndecides the bytes of states")
       ->type_name("O");
   command
+      .add_option("--optimizer-loop", options.optimizer_loop,
+                  "fused (default), foreach (torch.optim's own) or\nfor-loop: decides the step's "
+                  "temporaries")
+      ->type_name("L");
+  command.add_flag("--optimizer-in-backward", options.optimizer_in_backward,
+                   "Step each parameter in backward, and drop its\ngradient at once");
+  command
+      .add_option(
+          "--accumulate", options.accumulate,
+          "Micro-batches, of --batch samples each, in one\nstep of the optimizer; default 1")
+      ->type_name("N");
+  command.add_flag("--keep-gradients", options.keep_gradients,
+                   "Gradients stay from step to step, as with\nzero_grad(set_to_none=False)");
+  command
       .add_option("--attention", options.attention,
                   "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
       ->type_name("A");
@@ -132,6 +147,12 @@ void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_checkpointing_option(CLI::App& command, std::string& text) {
+  command
+      .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
+      ->type_name("S");
+}
+
 void add_json_option(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "One JSON object instead of text");
 }
@@ -148,10 +169,41 @@ void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu) {
       ->type_name("NAME|SIZE");
 }
 
+namespace {
+
+// What contradicts each other is refused, both sides named.
+TrainingStep training_step(const ModelOptions& options) {
+  const TrainingStep step = {
+      .micro_batches = parse_count(options.accumulate, "--accumulate", kKilo),
+      .keeps_gradients = options.keep_gradients,
+      .optimizer_in_backward = options.optimizer_in_backward,
+      .optimizer_loop = parse_optimizer_loop(options.optimizer_loop)};
+  if (step.optimizer_in_backward && step.micro_batches > 1) {
+    throw InputError(fmt::format(
+        "--optimizer-in-backward and --accumulate {}: a parameter is stepped before the later "
+        "micro-batches have added to its gradient",
+        options.accumulate));
+  }
+  if (step.optimizer_in_backward && step.keeps_gradients) {
+    throw InputError(
+        "--optimizer-in-backward and --keep-gradients: one drops each gradient in backward, the "
+        "other keeps them all");
+  }
+  if (step.optimizer_in_backward && step.optimizer_loop == OptimizerLoop::kForeach) {
+    throw InputError(
+        "--optimizer-in-backward and --optimizer-loop foreach: one parameter at a time has "
+        "nothing to loop over; expected fused or for-loop");
+  }
+  return step;
+}
+
+}  // namespace
+
 ModelRequest model_request(const ModelOptions& options) {
   ModelRequest request{.model = options.model,
                        .batch = parse_count(options.batch, "--batch", kKilo),
                        .optimizer = options.optimizer,
+                       .step = training_step(options),
                        .attention = options.attention.value_or(""),
                        .freeze = options.freeze,
                        .train_only = options.train_only,

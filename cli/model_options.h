@@ -25,6 +25,10 @@ struct ModelOptions {
   std::vector<std::string> set = {};
   std::optional<std::string> precision = {};
   std::string optimizer = "adamw";
+  std::string optimizer_loop = "fused";
+  bool optimizer_in_backward = false;
+  std::string accumulate = "1";
+  bool keep_gradients = false;
   std::optional<std::string> attention = {};
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};
@@ -37,6 +41,7 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& command, ModelOptions& options);
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders);
+void add_checkpointing_option(CLI::App& command, std::string& text);
 void add_json_option(CLI::App& command, bool& json);
 // `text` holds the default.
 void add_extent_option(CLI::App& command, std::string& text);

@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t kWidestName = 44;
 constexpr std::int64_t kLeastShare = 1000;  // groups below a thousandth are not worth a line
 
-// "layers.31.act" as "layers.*.act": each part between dots (or spaces) that is a number.
-std::string starred(const std::string& name) {
+}  // namespace
+
+std::string without_layer_numbers(const std::string& name) {
   std::string result;
   std::size_t part_begin = 0;
   for (std::size_t i = 0; i <= name.size(); ++i) {
@@ -34,14 +35,12 @@ std::string starred(const std::string& name) {
   return result;
 }
 
-}  // namespace
-
 std::vector<LiveGroup> group_live_items(const std::vector<LiveItem>& items) {
   std::vector<LiveGroup> groups;
   std::vector<std::string> names;  // starred, of each group
   std::map<std::pair<std::string, MemoryCategory>, std::size_t> group_of_name;
   for (const LiveItem& item : items) {
-    std::string name = starred(item.name);
+    std::string name = without_layer_numbers(item.name);
     const auto [found, is_new] =
         group_of_name.emplace(std::pair(name, item.category), groups.size());
     if (is_new) {

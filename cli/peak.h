@@ -19,6 +19,9 @@ struct LiveGroup {
   std::int64_t bytes = 0;  // of all of them
 };
 
+// "layers.31.act" as "layers.*.act": each part between dots (or spaces) that is a number.
+std::string without_layer_numbers(const std::string& name);
+
 // Largest first.
 std::vector<LiveGroup> group_live_items(const std::vector<LiveItem>& items);
 

@@ -155,7 +155,7 @@ std::string show_text(const ShownBlock& shown) {
                   grouped_text(static_cast<std::int64_t>(graph.ops.size())),
                   graph.ops.size() == 1 ? "" : "s", bytes_text(saved.total_bytes),
                   bytes_text(parameter_bytes(graph)), bytes_text(optimizer_state_bytes(graph)),
-                  rate_text(static_cast<double>(step_flops(graph)), "")));
+                  rate_text(static_cast<double>(step_flops(graph, shown.model.recipe.step)), "")));
   for (const std::string& note : shown.model.notes) text += labelled_text("Note: ", note);
   return text;
 }
@@ -201,7 +201,7 @@ std::string show_json(const ShownBlock& shown) {
   document["forward_flops"] = forward_flops(graph, shown.ops);
   document["model_ops"] = graph.ops.size();
   document["model_optimizer_bytes"] = optimizer_state_bytes(graph);
-  document["model_step_flops"] = step_flops(graph);
+  document["model_step_flops"] = step_flops(graph, shown.model.recipe.step);
   document["notes"] = shown.model.notes;
   return json_text(document);
 }

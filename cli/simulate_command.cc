@@ -10,6 +10,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/peak.h"
+#include "cli/phases.h"
 #include "cli/text.h"
 #include "cli/timeline.h"
 #include "cli/units.h"
@@ -49,8 +50,10 @@ Simulation simulate_model(const SimulateOptions& options) {
     std::string note = precision_note(simulation.model, *simulation.gpu);
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }
-  simulation.evaluation = evaluate(simulation.model.graph, strategy, simulation.extent,
-                                   simulation.gpu ? &*simulation.gpu : nullptr);
+  simulation.evaluation = evaluate(simulation.model.graph, strategy,
+                                   {.extent = simulation.extent,
+                                    .step = simulation.model.recipe.step,
+                                    .device = simulation.gpu ? &*simulation.gpu : nullptr});
   return simulation;
 }
 
@@ -96,6 +99,7 @@ std::string simulate_text(const Simulation& simulation, bool all_steps) {
   text += timeline_text(
       all_steps ? step_rows(graph, evaluation) : condensed_rows(graph, evaluation, kMostRows),
       evaluation.trace.peak_bytes);
+  text += "\nPeaks by phase\n" + phases_text(graph, evaluation);
   text += "\nThe peak by category\n" + breakdown_text(evaluation.trace);
   text +=
       "\nThe largest in it\n" + largest_groups_text(evaluation.trace, simulation.top_count, true);
@@ -121,6 +125,7 @@ std::string simulate_json(const Simulation& simulation) {
   document["peak_step"] = trace.peak_entry;
   document["peak_at"] = peak_place(graph, evaluation);
   document["breakdown"] = breakdown_json(trace);
+  document["phases"] = phases_json(graph, evaluation);
   document["extra_flops"] = trace.recompute_flops;
   document["recompute_count"] = trace.recompute_count;
   document["step_time_ns"] = evaluation.time ? Json(evaluation.time->total_ns) : Json();
@@ -133,8 +138,10 @@ std::string simulate_json(const Simulation& simulation) {
   Json steps = Json::array();
   for (const StepTrace& entry : trace.steps) {
     const Step& step = evaluation.schedule.steps[entry.step];
-    steps.push_back({{"kind", std::string(phase_name(step.kind))},
-                     {"op", graph.op(step.op).name},
+    const bool is_optimizer = step.kind == StepKind::kOptimizerStep;
+    steps.push_back({{"kind", std::string(step_kind_name(step.kind))},
+                     {"op", is_optimizer ? Json() : Json(graph.op(step.op).name)},
+                     {"micro_batch", step.micro_batch},
                      {"during_bytes", entry.during_bytes},
                      {"after_bytes", entry.after_bytes}});
   }
@@ -159,10 +166,7 @@ Command add_simulate_command(CLI::App& app) {
   CLI::App* const command = app.add_subcommand("simulate", "What happens in memory, step by step?");
   add_model_options(*command, options->model);
   add_gpu_option(*command, options->gpu);
-  command
-      ->add_option("--checkpointing", options->checkpointing,
-                   "none, every-layer, uniform:K or sqrt;\ndefault none")
-      ->type_name("S");
+  add_checkpointing_option(*command, options->checkpointing);
   add_extent_option(*command, options->extent);
   command->add_option("--top", options->top, "How many of the largest to list; default 10")
       ->type_name("N");

@@ -36,8 +36,9 @@ class Timeline {
   std::vector<Run> runs_of_blocks() const {
     std::vector<Run> runs;
     for (std::size_t i = 0; i < entry_count(); ++i) {
-      const bool goes_on =
-          !runs.empty() && step(i).kind == step(i - 1).kind && op(i).block == op(i - 1).block;
+      const bool goes_on = !runs.empty() && step(i).kind == step(i - 1).kind &&
+                           block(i) == block(i - 1) &&
+                           step(i).micro_batch == step(i - 1).micro_batch;
       if (!goes_on) runs.push_back({i, i});
       runs.back().end = i + 1;
     }
@@ -79,11 +80,16 @@ class Timeline {
     return evaluation_.schedule.steps[evaluation_.trace.steps[entry].step];
   }
   const Op& op(std::size_t entry) const { return graph_.op(step(entry).op); }
+  bool is_optimizer(std::size_t entry) const {
+    return step(entry).kind == StepKind::kOptimizerStep;
+  }
+  std::int32_t block(std::size_t entry) const { return is_optimizer(entry) ? -1 : op(entry).block; }
   bool is_forward(const Run& run) const { return step(run.begin).kind == StepKind::kCompute; }
 
   // "layers.3" of "layers.3.attn" in block 3; the op's name outside of blocks, or where the op is
   // all there is.
   std::string part_name(std::size_t entry, bool whole_name) const {
+    if (is_optimizer(entry)) return step_subject(graph_, evaluation_.schedule, step(entry));
     const Op& here = op(entry);
     if (whole_name || here.block < 0) return here.name;
     const std::string prefix = block_prefix(here);
@@ -92,9 +98,9 @@ class Timeline {
   }
 
   std::string what(const Run& run) const {
-    std::string kinds(phase_name(step(run.begin).kind));
+    std::string kinds(step_kind_name(step(run.begin).kind));
     for (std::size_t i = run.begin; i < run.end; ++i) {
-      const std::string_view kind = phase_name(step(i).kind);
+      const std::string_view kind = step_kind_name(step(i).kind);
       if (kinds.find(kind) == std::string::npos) kinds.append(" + ").append(kind);
     }
     const bool is_one = run.end - run.begin == 1;

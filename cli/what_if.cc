@@ -33,7 +33,10 @@ Evaluation evaluate_resized(const WhatIf& what_if, const Evaluation& evaluation,
   const bool has_same_schedule =
       have_same_structure(resized, what_if.model.graph) &&
       is_same_plan(make_plan(resized, evaluation.strategy, what_if.extent), evaluation.plan);
-  if (!has_same_schedule) return evaluate(resized, evaluation.strategy, what_if.extent, nullptr);
+  if (!has_same_schedule) {
+    return evaluate(resized, evaluation.strategy,
+                    {.extent = what_if.extent, .step = what_if.model.recipe.step});
+  }
   Evaluation same{.strategy = evaluation.strategy,
                   .name = evaluation.name,
                   .plan = evaluation.plan,
@@ -69,7 +72,7 @@ class Resizing {
 
   // Has the validator prove the last that fitted, which is the one that is reported.
   void prove_last() const {
-    if (fitting_) check_with_validator(fitting_graph_, *fitting_);
+    if (fitting_) check_with_validator(fitting_graph_, what_if_.model.recipe.step, *fitting_);
   }
 
  private:

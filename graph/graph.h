@@ -44,7 +44,11 @@ struct Tensor {
   bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
-  std::int64_t optimizer_state_bytes = 0;  // parameters only: states the optimizer keeps for it
+  // Parameters only: what the optimizer keeps for it from its first step on, and makes for it
+  // while it steps, before and behind the update itself.
+  std::int64_t optimizer_state_bytes = 0;
+  std::int64_t optimizer_temporary_bytes = 0;
+  std::int64_t optimizer_carried_bytes = 0;  // of the temporaries, still there in the next one's
 };
 
 // What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).

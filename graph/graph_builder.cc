@@ -85,6 +85,12 @@ void derive_gradients(Graph& graph) {
       input.has_gradient = input.requires_grad;
     }
   }
+  for (Tensor& tensor : graph.tensors) {  // the optimizer skips what never gets a gradient
+    if (tensor.has_gradient) continue;
+    tensor.optimizer_state_bytes = 0;
+    tensor.optimizer_temporary_bytes = 0;
+    tensor.optimizer_carried_bytes = 0;
+  }
 }
 
 }  // namespace
@@ -100,18 +106,28 @@ void GraphBuilder::check_readable(const std::string& op_name,
   }
 }
 
-GraphBuilder::GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states)
+GraphBuilder::GraphBuilder(std::string name, DataType parameter_type,
+                           const OptimizerRule& optimizer)
     : parameter_type_(parameter_type),
-      optimizer_states_(optimizer_states),
+      optimizer_(optimizer),
       tensors_by_name_(name_index<TensorId>(graph_)),
       ops_by_name_(name_index<OpId>(graph_)) {
   graph_.name = std::move(name);
 }
 
-std::int64_t GraphBuilder::optimizer_bytes(const std::string& name, std::int64_t bytes,
-                                           bool trainable) const {
-  if (!trainable) return 0;
-  return checked_multiply(bytes, optimizer_states_, "parameter '{}': optimizer states", name);
+TensorId GraphBuilder::add_parameter_tensor(Tensor tensor) {
+  tensor.role = TensorRole::kParameter;
+  if (tensor.requires_grad) {
+    const auto times = [&tensor](std::int64_t count, std::string_view what) {
+      return checked_multiply(tensor.bytes, count, what, tensor.name);
+    };
+    constexpr std::string_view kTemporaries = "parameter '{}': temporaries of the optimizer";
+    tensor.optimizer_state_bytes =
+        times(optimizer_.state_count, "parameter '{}': optimizer states");
+    tensor.optimizer_temporary_bytes = times(optimizer_.temporary_count, kTemporaries);
+    tensor.optimizer_carried_bytes = times(optimizer_.carried_count, kTemporaries);
+  }
+  return add_tensor(std::move(tensor), kNoTensor);
 }
 
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
@@ -178,24 +194,16 @@ TensorId GraphBuilder::add_input_bytes(const std::string& name, std::int64_t byt
 TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
                                      bool trainable) {
   const std::int64_t bytes = shape_bytes(name, type, shape);
-  return add_tensor({.name = name,
-                     .data_type = type,
-                     .shape = std::move(shape),
-                     .bytes = bytes,
-                     .role = TensorRole::kParameter,
-                     .requires_grad = trainable,
-                     .optimizer_state_bytes = optimizer_bytes(name, bytes, trainable)},
-                    kNoTensor);
+  return add_parameter_tensor({.name = name,
+                               .data_type = type,
+                               .shape = std::move(shape),
+                               .bytes = bytes,
+                               .requires_grad = trainable});
 }
 
 TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t bytes,
                                            bool trainable) {
-  return add_tensor({.name = name,
-                     .bytes = bytes,
-                     .role = TensorRole::kParameter,
-                     .requires_grad = trainable,
-                     .optimizer_state_bytes = optimizer_bytes(name, bytes, trainable)},
-                    kNoTensor);
+  return add_parameter_tensor({.name = name, .bytes = bytes, .requires_grad = trainable});
 }
 
 TensorId GraphBuilder::find(std::string_view name) const {

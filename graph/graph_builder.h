@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/name_index.h"
 #include "graph/ops/op_kind.h"
+#include "graph/optimizer_rule.h"
 
 // Builds a Graph op by op, in execution order, and derives what each op makes and saves.
 // Everything that a user's file can get wrong throws InputError naming the op or tensor.
@@ -57,8 +58,7 @@ struct CustomOp {
 
 class GraphBuilder {
  public:
-  // The optimizer keeps `optimizer_states` tensors of each trainable parameter's type and shape.
-  GraphBuilder(std::string name, DataType parameter_type, std::int64_t optimizer_states = 0);
+  GraphBuilder(std::string name, DataType parameter_type, const OptimizerRule& optimizer = {});
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
@@ -105,7 +105,7 @@ class GraphBuilder {
 
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
-  std::int64_t optimizer_bytes(const std::string& name, std::int64_t bytes, bool trainable) const;
+  TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
   std::vector<const Tensor*> tensors_of(const std::vector<TensorId>& ids) const;
   void add_sketches(const OpDerivation& derivation, Op& op);
@@ -115,7 +115,7 @@ class GraphBuilder {
 
   Graph graph_ = {};
   DataType parameter_type_ = DataType::kFloat32;
-  std::int64_t optimizer_states_ = 0;
+  OptimizerRule optimizer_ = {};
   bool trainable_ = true;
   std::unordered_set<std::string> frozen_ = {};
   NameIndex<TensorId> tensors_by_name_;

@@ -201,6 +201,12 @@ Schedule lower(const Graph& graph, const Plan& plan) {
   return Lowering(graph, plan).lower();
 }
 
+bool is_free(StepKind kind) { return kind == StepKind::kFree || kind == StepKind::kFreeGradient; }
+
+std::int64_t times_run(const Schedule& schedule, const Step& step) {
+  return step.micro_batch == 0 ? 1 : schedule.micro_batches - 1;
+}
+
 std::string step_text(const Graph& graph, const Step& step) {
   switch (step.kind) {
     case StepKind::kCompute:
@@ -213,6 +219,8 @@ std::string step_text(const Graph& graph, const Step& step) {
       return fmt::format("F {}", graph.tensor(step.tensor).name);
     case StepKind::kFreeGradient:
       return fmt::format("FG {}", graph.tensor(step.tensor).name);
+    case StepKind::kOptimizerStep:
+      return "O";
   }
   CAIRN_CHECK(false, "unknown step kind");
 }

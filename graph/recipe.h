@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/data_type.h"
+#include "graph/training_step.h"
 
 // How a model is trained, as far as it decides bytes and FLOPs.
 
@@ -22,6 +23,7 @@ struct Recipe {
   // Patterns of modules and parameters that are not trained, and of all that are; empty: all are.
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};
+  TrainingStep step = {};
 };
 
 }  // namespace cairn

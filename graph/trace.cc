@@ -1,5 +1,7 @@
 #include "graph/trace.h"
 
+#include <array>
+
 #include "graph/error.h"
 
 namespace cairn {
@@ -26,6 +28,12 @@ std::string_view memory_category_name(MemoryCategory category) {
       return "workspace";
   }
   CAIRN_CHECK(false, "unknown memory category");
+}
+
+std::string_view phase_name(Phase phase) {
+  constexpr std::array<std::string_view, kPhaseCount> kNames = {
+      "load", "forward", "loss", "backward", "optimizer step", "evaluation", "checkpoint save"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 }  // namespace cairn

@@ -40,7 +40,7 @@ class Instantiation {
                          std::unordered_set<std::string> frozen = {})
       : request_(request),
         builder_(request.model_name, request.recipe.precision,
-                 optimizer_state_count(request.recipe.optimizer)) {
+                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {
     builder_.freeze(std::move(frozen));
   }
 

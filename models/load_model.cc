@@ -55,7 +55,9 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   refuse_overrides_of_plain_graph(request);
   LoadedModel model{.name = found.name};
   model.recipe.optimizer = request.optimizer;
-  model.graph = read_plain_graph(found.document, optimizer_state_count(request.optimizer));
+  model.recipe.step = request.step;
+  model.graph = read_plain_graph(found.document,
+                                 optimizer_rule(request.optimizer, request.step.optimizer_loop));
   return model;
 }
 
@@ -120,7 +122,8 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
                   .optimizer = request.optimizer,
                   .attention = request.attention,
                   .freeze = request.freeze,
-                  .train_only = request.train_only};
+                  .train_only = request.train_only,
+                  .step = request.step};
   model.attention = attention_choice(numbers.family, model.recipe);
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/data_type.h"
+#include "graph/training_step.h"
 
 namespace cairn {
 
@@ -22,6 +23,7 @@ struct ModelRequest {
   std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
   std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
+  TrainingStep step = {};
   std::string attention = {};
   std::vector<std::string> freeze = {};         // Recipe::freeze
   std::vector<std::string> train_only = {};     // Recipe::train_only

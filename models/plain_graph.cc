@@ -32,8 +32,8 @@ auto with_place(const Document& document, Position position, Action action) {
 
 class PlainGraphReader {
  public:
-  PlainGraphReader(const Document& document, std::int64_t optimizer_states)
-      : document_(document), optimizer_states_(optimizer_states) {}
+  PlainGraphReader(const Document& document, const OptimizerRule& optimizer)
+      : document_(document), optimizer_(optimizer) {}
 
   Graph read() {
     Fields root(document_, document_.root, "a plain graph");
@@ -42,7 +42,7 @@ class PlainGraphReader {
                        fmt::format("expected version {}, found {}", kFormatVersion, version));
     }
     GraphBuilder builder(root.optional_text("name").value_or("graph"), DataType::kFloat32,
-                         optimizer_states_);
+                         optimizer_);
     read_inputs(root, builder);
     read_parameters(root, builder);
     const std::vector<Node>& ops = root.list("ops");
@@ -339,7 +339,7 @@ class PlainGraphReader {
   };
 
   const Document& document_;
-  std::int64_t optimizer_states_ = 0;
+  OptimizerRule optimizer_ = {};
   std::vector<Held> held_ = {};
   std::map<std::string, std::size_t> producer_of_ = {};
 };
@@ -353,8 +353,8 @@ bool is_plain_graph(const Document& document) {
   return false;
 }
 
-Graph read_plain_graph(const Document& document, std::int64_t optimizer_states) {
-  return PlainGraphReader(document, optimizer_states).read();
+Graph read_plain_graph(const Document& document, const OptimizerRule& optimizer) {
+  return PlainGraphReader(document, optimizer).read();
 }
 
 }  // namespace cairn

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "graph/graph.h"
+#include "graph/optimizer_rule.h"
 #include "models/document.h"
 
 // Plain graph files: ops, tensors, bytes, FLOPs, times and what is saved, with no symbols left.
@@ -15,6 +16,6 @@ bool is_plain_graph(const Document& document);
 
 // Throws InputError at the place of the fault: unknown keys, names used twice, a tensor read before
 // it is made, a cycle, bytes that are negative or absurd.
-Graph read_plain_graph(const Document& document, std::int64_t optimizer_states);
+Graph read_plain_graph(const Document& document, const OptimizerRule& optimizer);
 
 }  // namespace cairn

@@ -1,29 +1,44 @@
 #include "sim/replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/checked.h"
 #include "graph/error.h"
+#include "graph/training_step.h"
 
 namespace cairn {
-namespace {
 
-bool is_free(const Step& step) {
-  return step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient;
-}
-
-}  // namespace
-
-Replay::Replay(const Graph& graph, const Schedule& schedule) : graph_(graph), schedule_(schedule) {
+Replay::Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& start)
+    : graph_(graph), schedule_(schedule) {
   of_tensor_.assign(graph.tensors.size(), -1);
   of_gradient_.assign(graph.tensors.size(), -1);
+  of_pass_.assign(graph.tensors.size(), -1);
   is_view_.assign(graph.tensors.size(), false);
+  pass_of_gradient_.assign(graph.tensors.size(), -1);
+  contributed_.assign(graph.tensors.size(), 0);
+  use_count_.assign(graph.tensors.size(), 0);
+  for (const Op& op : graph.ops) {
+    if (!op.has_backward) continue;
+    for (const TensorId input : op.inputs) ++use_count_[index(input)];
+  }
+  has_states_.assign(graph.tensors.size(), false);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     if (!is_resident(tensor)) continue;
     attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
-    live_bytes_ = checked_add(live_bytes_, tensor.optimizer_state_bytes, "live bytes");
+    if (tensor.role != TensorRole::kParameter) continue;
+    if (start.has_states) make_states(static_cast<TensorId>(i));
+    if (start.has_gradients && tensor.has_gradient) attach(of_gradient_[i], allocate(tensor.bytes));
   }
+}
+
+void Replay::make_states(TensorId parameter) {
+  if (has_states_[index(parameter)]) return;
+  has_states_[index(parameter)] = true;
+  const std::int64_t bytes = graph_.tensor(parameter).optimizer_state_bytes;
+  state_bytes_ = checked_add(state_bytes_, bytes, "optimizer states");
+  live_bytes_ = checked_add(live_bytes_, bytes, "live bytes");
 }
 
 std::int32_t Replay::allocate(std::int64_t bytes) {
@@ -82,7 +97,7 @@ std::vector<TensorId> Replay::freed_behind(std::size_t position) const {
   std::vector<TensorId> freed;
   for (std::size_t i = position + 1; i < schedule_.steps.size(); ++i) {
     const Step& step = schedule_.steps[i];
-    if (!is_free(step)) break;
+    if (!is_free(step.kind)) break;
     if (step.kind == StepKind::kFree) freed.push_back(step.tensor);
   }
   std::sort(freed.begin(), freed.end());
@@ -113,15 +128,19 @@ void Replay::run_forward(const Op& op, std::size_t position, bool recompute) {
                          .bytes = is_sweep ? *op.sweep_workspace_bytes : op.workspace_bytes});
 }
 
-// A first contribution begins the gradient; a later one is a tensor of its own in this step.
+// A first contribution begins the gradient; a later one is a tensor of its own in this step. Where
+// an earlier pass has left a gradient, those of this pass are summed first (rule 10).
 void Replay::contribute(const Op& op, std::size_t input) {
   const TensorId id = op.inputs[input];
   const Tensor& tensor = graph_.tensor(id);
-  std::int32_t& gradient = of_gradient_[index(id)];
+  const bool is_there = of_gradient_[index(id)] >= 0 && pass_of_gradient_[index(id)] < pass_;
+  std::int32_t& gradient = is_there ? of_pass_[index(id)] : of_gradient_[index(id)];
   const std::int32_t output_gradient = of_gradient_[index(op.outputs[0])];
   const bool aliases = op.gradient_aliases[input] && output_gradient >= 0;
+  if (is_there && ++contributed_[index(id)] == use_count_[index(id)]) complete_.push_back(id);
   if (gradient < 0) {
     attach(gradient, aliases ? output_gradient : allocate(tensor.bytes));
+    if (!is_there) pass_of_gradient_[index(id)] = pass_;
     is_view_[index(id)] = op.gradient_views[input];
     return;
   }
@@ -163,15 +182,40 @@ void Replay::run_backward(const Op& op) {
       {.kind = Transient::Kind::kWorkspace, .bytes = op.backward_workspace_bytes});
 }
 
+void Replay::run_optimizer(const ParameterGroup& group) {
+  for (const TensorId parameter : group.parameters) {
+    CAIRN_CHECK(of_gradient_[index(parameter)] >= 0,
+                "the optimizer steps " + graph_.tensor(parameter).name + ", without a gradient");
+    make_states(parameter);
+  }
+  transients_.push_back(
+      {.kind = Transient::Kind::kOptimizer, .bytes = optimizer_workspace_bytes(graph_, group)});
+}
+
 void Replay::begin_step(std::size_t position) {
   const Step& step = schedule_.steps[position];
   transients_.clear();
   sum_ = {};
-  if (step.kind == StepKind::kBackward) {
-    run_backward(graph_.op(step.op));
-  } else {
-    run_forward(graph_.op(step.op), position, step.kind == StepKind::kRecompute);
+  switch (step.kind) {
+    case StepKind::kCompute:
+      if (std::exchange(is_backward_, false)) ++pass_;
+      run_forward(graph_.op(step.op), position, false);
+      return;
+    case StepKind::kRecompute:
+      run_forward(graph_.op(step.op), position, true);
+      return;
+    case StepKind::kBackward:
+      is_backward_ = true;
+      run_backward(graph_.op(step.op));
+      return;
+    case StepKind::kOptimizerStep:
+      run_optimizer(schedule_.groups[static_cast<std::size_t>(step.group)]);
+      return;
+    case StepKind::kFree:
+    case StepKind::kFreeGradient:
+      break;
   }
+  CAIRN_CHECK(false, "a Free is run by end_step");
 }
 
 std::int64_t Replay::during_bytes() const {
@@ -184,18 +228,28 @@ std::int64_t Replay::during_bytes() const {
 
 std::size_t Replay::end_step(std::size_t position) {
   std::size_t next = position + 1;
-  for (; next < schedule_.steps.size() && is_free(schedule_.steps[next]); ++next) {
+  std::int64_t lasting_bytes = 0;  // gradients of inputs and parameters: freed behind a sum
+  for (; next < schedule_.steps.size() && is_free(schedule_.steps[next].kind); ++next) {
     const Step& step = schedule_.steps[next];
     std::int32_t& slot = step.kind == StepKind::kFree ? of_tensor_[index(step.tensor)]
                                                       : of_gradient_[index(step.tensor)];
     if (slot >= 0) {
+      const std::int64_t before = live_bytes_;
       release(slot);
+      if (is_resident(graph_.tensor(step.tensor))) lasting_bytes += before - live_bytes_;
       continue;
     }
     // A swept op did not make its auxiliaries; nothing else may be freed twice.
     CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
                 step_text(graph_, step) + " frees what is not live");
   }
+  summing_bytes_ = checked_add(live_bytes_, lasting_bytes, "live bytes");
+  summing_bytes_ = checked_add(summing_bytes_, sum_.bytes, "live bytes");
+  for (const TensorId id : complete_) {  // added in place to what an earlier pass has left
+    release(of_pass_[index(id)]);
+    contributed_[index(id)] = 0;
+  }
+  complete_.clear();
   return next;
 }
 

@@ -21,15 +21,21 @@ struct Allocation {
 // Bytes that are there during a step and gone at its end.
 struct Transient {
   // kSum: a gradient and a contribution while their sum is made, behind the step's frees.
-  enum class Kind { kWorkspace, kDuplicate, kContribution, kSum };
+  enum class Kind { kWorkspace, kDuplicate, kContribution, kSum, kOptimizer };
   Kind kind = Kind::kWorkspace;
   TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient is contributed to
   std::int64_t bytes = 0;
 };
 
+// What is there before the first step, beside inputs and parameters.
+struct ReplayStart {
+  bool has_states = true;      // the optimizer's, of an earlier training step
+  bool has_gradients = false;  // of parameters, kept from it
+};
+
 class Replay {
  public:
-  Replay(const Graph& graph, const Schedule& schedule);
+  Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& start = {});
 
   // Runs the step at `position` (not a Free): allocates all it makes. `transients` are replaced.
   void begin_step(std::size_t position);
@@ -38,13 +44,18 @@ class Replay {
 
   std::int64_t live_bytes() const { return live_bytes_; }
   std::int64_t during_bytes() const;
+  std::int64_t optimizer_state_bytes() const { return state_bytes_; }
   const std::vector<Transient>& transients() const { return transients_; }
-  // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest.
+  // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest,
+  // and all bytes while it is made; without one, those that are live.
   const Transient& sum() const { return sum_; }
+  std::int64_t summing_bytes() const { return summing_bytes_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
   std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
   std::int32_t allocation_of_gradient(TensorId tensor) const { return of_gradient_[index(tensor)]; }
+  // What this pass adds to a gradient that an earlier one has left.
+  std::int32_t allocation_of_contribution(TensorId tensor) const { return of_pass_[index(tensor)]; }
   const Allocation& allocation(std::int32_t id) const {
     return allocations_[static_cast<std::size_t>(id)];
   }
@@ -52,6 +63,8 @@ class Replay {
  private:
   void run_forward(const Op& op, std::size_t position, bool recompute);
   void run_backward(const Op& op);
+  void run_optimizer(const ParameterGroup& group);
+  void make_states(TensorId parameter);
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
   void add_sum(TensorId tensor, std::int64_t contribution_bytes);
@@ -69,7 +82,17 @@ class Replay {
   std::vector<std::int32_t> unused_ = {};
   std::vector<Transient> transients_ = {};
   Transient sum_ = {};
-  std::vector<bool> is_view_ = {};  // by tensor: nothing is added into its gradient
+  std::int64_t summing_bytes_ = 0;
+  std::vector<std::int32_t> of_pass_ = {};  // by tensor: what this pass adds to an earlier gradient
+  std::vector<bool> is_view_ = {};          // by tensor: is its gradient, or that of this pass
+  std::vector<std::int32_t> pass_of_gradient_ = {};  // by tensor: in which its gradient began
+  std::vector<std::int32_t> use_count_ = {};         // by tensor: contributions of a pass
+  std::vector<std::int32_t> contributed_ = {};       // so far, beside an earlier gradient
+  std::vector<TensorId> complete_ = {};              // of which this step has made the last
+  std::int32_t pass_ = 0;                            // forward and backward of one micro-batch
+  bool is_backward_ = false;
+  std::vector<bool> has_states_ = {};
+  std::int64_t state_bytes_ = 0;
   std::int64_t live_bytes_ = 0;
 };
 

@@ -68,15 +68,17 @@ std::int64_t op_time_ns(const Graph& graph, const Op& op, const Cost& cost,
 
 std::optional<ScheduleTime> schedule_time(const Graph& graph, const Schedule& schedule,
                                           const DeviceSpec* device) {
+  constexpr std::string_view kWhat = "the time of the schedule";
   ScheduleTime time;
   for (const Step& step : schedule.steps) {
     if (step.op == kNoOp) continue;
     const Op& op = graph.op(step.op);
     const Cost& cost = step.kind == StepKind::kBackward ? op.backward : op.forward;
-    const std::optional<std::int64_t> ns = cost_time_ns(graph, op, cost, device);
-    if (!ns) return std::nullopt;
-    time.total_ns = checked_add(time.total_ns, *ns, "the time of the schedule");
-    if (step.kind == StepKind::kRecompute) time.recompute_ns += *ns;
+    const std::optional<std::int64_t> once_ns = cost_time_ns(graph, op, cost, device);
+    if (!once_ns) return std::nullopt;
+    const std::int64_t ns = checked_multiply(*once_ns, times_run(schedule, step), kWhat);
+    time.total_ns = checked_add(time.total_ns, ns, kWhat);
+    if (step.kind == StepKind::kRecompute) time.recompute_ns += ns;
   }
   return time;
 }

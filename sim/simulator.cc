@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/checked.h"
+#include "graph/error.h"
 #include "graph/region_tree.h"
 #include "sim/replay.h"
 
@@ -40,45 +41,51 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
   const std::vector<bool> is_checkpoint = checkpoint_flags(graph, plan);
   std::vector<LiveItem> items;
   std::vector<std::int32_t> listed;
-  const auto add = [&](std::int32_t allocation, const std::string& name, MemoryCategory category) {
+  const auto add = [&](std::int32_t allocation, const std::string& name, MemoryCategory category,
+                       LiveKind kind, TensorId tensor) {
     if (allocation < 0) return;
     if (replay.allocation(allocation).reference_count > 1) {
       if (std::find(listed.begin(), listed.end(), allocation) != listed.end()) return;
       listed.push_back(allocation);
     }
     if (replay.allocation(allocation).bytes == 0) return;
-    items.push_back({name, category, replay.allocation(allocation).bytes});
+    items.push_back({name, category, replay.allocation(allocation).bytes, kind, tensor});
   };
-  std::int64_t optimizer_bytes = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Tensor& tensor = graph.tensors[i];
-    add(replay.allocation_of(id), tensor.name, category_of(tensor, is_checkpoint[i]));
+    add(replay.allocation_of(id), tensor.name, category_of(tensor, is_checkpoint[i]),
+        LiveKind::kTensor, id);
     add(replay.allocation_of_gradient(id), "gradient of " + tensor.name,
-        gradient_category_of(tensor));
-    optimizer_bytes += tensor.optimizer_state_bytes;
+        gradient_category_of(tensor), LiveKind::kGradient, id);
+    add(replay.allocation_of_contribution(id), "contribution to the gradient of " + tensor.name,
+        gradient_category_of(tensor), LiveKind::kContribution, id);
   }
-  if (optimizer_bytes > 0) {
-    items.push_back({"optimizer states", MemoryCategory::kOptimizer, optimizer_bytes});
+  if (replay.optimizer_state_bytes() > 0) {
+    items.push_back({"optimizer states", MemoryCategory::kOptimizer, replay.optimizer_state_bytes(),
+                     LiveKind::kOptimizerStates});
   }
   return items;
 }
 
-void add_transients(const Graph& graph, const Op& op, const std::vector<Transient>& transients,
+void add_transients(const Graph& graph, const Step& step, const std::vector<Transient>& transients,
                     std::vector<LiveItem>& items) {
   for (const Transient& transient : transients) {
     if (transient.bytes == 0) continue;
-    LiveItem item{.bytes = transient.bytes};
+    LiveItem item{
+        .bytes = transient.bytes, .kind = LiveKind::kWorkspace, .tensor = transient.tensor};
     switch (transient.kind) {
       case Transient::Kind::kWorkspace:
-        item.name = "workspace of " + op.name;
+        item.name = "workspace of " + graph.op(step.op).name;
         item.category = MemoryCategory::kWorkspace;
         break;
       case Transient::Kind::kDuplicate:
+        item.kind = LiveKind::kDuplicate;
         item.name = "second copy of " + graph.tensor(transient.tensor).name;
         item.category = category_of(graph.tensor(transient.tensor), false);
         break;
       case Transient::Kind::kContribution:
+        item.kind = LiveKind::kContribution;
         item.name = "contribution to the gradient of " + graph.tensor(transient.tensor).name;
         item.category = gradient_category_of(graph.tensor(transient.tensor));
         break;
@@ -86,16 +93,84 @@ void add_transients(const Graph& graph, const Op& op, const std::vector<Transien
         item.name =
             "what the gradient of " + graph.tensor(transient.tensor).name + " is the sum of";
         item.category = gradient_category_of(graph.tensor(transient.tensor));
+        item.kind = LiveKind::kContribution;
+        break;
+      case Transient::Kind::kOptimizer:
+        item.name = "temporaries of the optimizer";
+        item.category = MemoryCategory::kWorkspace;
         break;
     }
     items.push_back(std::move(item));
   }
 }
 
+// Does the schedule leave gradients of parameters for the next training step?
+bool keeps_gradients(const Schedule& schedule) {
+  return !schedule.groups.empty() && schedule.steps.back().kind == StepKind::kOptimizerStep;
+}
+
+// What a training step finds that is not the first.
+ReplayStart later_start(const Schedule& schedule) {
+  return {.has_states = true, .has_gradients = keeps_gradients(schedule)};
+}
+
+bool is_of_loss(const Graph& graph, const Op& op) {
+  const auto is_logits = [&](TensorId id) { return graph.tensor(id).is_logits; };
+  const bool makes_loss =
+      std::find(op.outputs.begin(), op.outputs.end(), graph.loss) != op.outputs.end();
+  return makes_loss || std::any_of(op.inputs.begin(), op.inputs.end(), is_logits);
+}
+
+Phase phase_of(const Graph& graph, const Step& step) {
+  switch (step.kind) {
+    case StepKind::kCompute:
+      return is_of_loss(graph, graph.op(step.op)) ? Phase::kLoss : Phase::kForward;
+    case StepKind::kRecompute:
+    case StepKind::kBackward:
+      return Phase::kBackward;
+    case StepKind::kOptimizerStep:
+      return Phase::kOptimizer;
+    case StepKind::kFree:
+    case StepKind::kFreeGradient:
+      break;
+  }
+  CAIRN_CHECK(false, "a Free has no phase");
+}
+
+// Replays the whole and returns each step.
+std::vector<StepTrace> replayed(const Schedule& schedule, Replay replay) {
+  std::vector<StepTrace> steps;
+  for (std::size_t position = 0; position < schedule.steps.size();) {
+    StepTrace trace{.step = position};
+    replay.begin_step(position);
+    const std::int64_t during_bytes = replay.during_bytes();
+    position = replay.end_step(position);
+    trace.after_bytes = replay.live_bytes();
+    trace.during_bytes = std::max(during_bytes, replay.summing_bytes());
+    steps.push_back(trace);
+  }
+  return steps;
+}
+
+std::vector<PhasePeak> phase_peaks(const Graph& graph, const Schedule& schedule,
+                                   const std::vector<StepTrace>& steps) {
+  std::vector<PhasePeak> peaks;
+  for (const StepTrace& trace : steps) {
+    const Phase phase = phase_of(graph, schedule.steps[trace.step]);
+    auto found = std::find_if(peaks.begin(), peaks.end(),
+                              [&](const PhasePeak& peak) { return peak.phase == phase; });
+    if (found == peaks.end()) found = peaks.insert(peaks.end(), {.phase = phase, .bytes = -1});
+    if (trace.during_bytes <= found->bytes) continue;
+    found->bytes = trace.during_bytes;
+    found->step = trace.step;
+  }
+  return peaks;
+}
+
 // Replays up to the peak and lists what is live there.
 void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedule, Trace& trace) {
   const std::size_t peak_step = trace.steps[trace.peak_entry].step;
-  Replay replay(graph, schedule);
+  Replay replay(graph, schedule, later_start(schedule));
   for (std::size_t position = 0; position < peak_step;) {
     replay.begin_step(position);
     position = replay.end_step(position);
@@ -107,7 +182,7 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
     transients = {replay.sum()};
   }
   trace.live_at_peak = live_tensors(graph, plan, replay);
-  add_transients(graph, graph.op(schedule.steps[peak_step].op), transients, trace.live_at_peak);
+  add_transients(graph, schedule.steps[peak_step], transients, trace.live_at_peak);
   for (const LiveItem& item : trace.live_at_peak) {
     trace.peak_breakdown[static_cast<std::size_t>(item.category)] += item.bytes;
   }
@@ -119,27 +194,26 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
 
 Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
   Trace trace;
-  Replay replay(graph, schedule);
-  trace.resident_bytes = replay.live_bytes();
-  for (std::size_t position = 0; position < schedule.steps.size();) {
-    const std::size_t step = position;
-    replay.begin_step(step);
-    std::int64_t during_bytes = replay.during_bytes();
-    position = replay.end_step(step);
-    during_bytes =
-        std::max(during_bytes, checked_add(replay.live_bytes(), replay.sum().bytes, "live bytes"));
-    if (trace.steps.empty() || during_bytes > trace.peak_bytes) {
-      trace.peak_bytes = during_bytes;
-      trace.peak_entry = trace.steps.size();
+  const Replay later(graph, schedule, later_start(schedule));
+  trace.resident_bytes = later.live_bytes();
+  trace.steps = replayed(schedule, later);
+  for (std::size_t entry = 0; entry < trace.steps.size(); ++entry) {
+    const StepTrace& traced = trace.steps[entry];
+    if (entry == 0 || traced.during_bytes > trace.peak_bytes) {
+      trace.peak_bytes = traced.during_bytes;
+      trace.peak_entry = entry;
     }
-    trace.steps.push_back(
-        {.step = step, .during_bytes = during_bytes, .after_bytes = replay.live_bytes()});
-    if (schedule.steps[step].kind == StepKind::kRecompute) {
-      ++trace.recompute_count;
-      trace.recompute_flops = checked_add(
-          trace.recompute_flops, graph.op(schedule.steps[step].op).forward.flops, "extra FLOPs");
-    }
+    const Step& step = schedule.steps[traced.step];
+    if (step.kind != StepKind::kRecompute) continue;
+    const std::int64_t runs = times_run(schedule, step);
+    trace.recompute_count += runs;
+    trace.recompute_flops = checked_add(
+        trace.recompute_flops,
+        checked_multiply(graph.op(step.op).forward.flops, runs, "extra FLOPs"), "extra FLOPs");
   }
+  trace.phases = phase_peaks(graph, schedule, trace.steps);
+  const Replay first(graph, schedule, {.has_states = schedule.groups.empty()});
+  trace.first_phases = phase_peaks(graph, schedule, replayed(schedule, first));
   describe_peak(graph, plan, schedule, trace);
   return trace;
 }

@@ -8,6 +8,7 @@
 #include "graph/error.h"
 #include "sim/validator_memory.h"
 #include "sim/validator_order.h"
+#include "sim/validator_training.h"
 
 namespace cairn {
 namespace {
@@ -92,14 +93,27 @@ ValidationResult check_keeps_are_read(const Graph& graph, const Plan& plan,
 }  // namespace
 
 ValidationResult validate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
+  return validate_micro_batches(graph, plan, {{.schedule = &schedule}});
+}
+
+ValidationResult validate_micro_batches(const Graph& graph, const Plan& plan,
+                                        const std::vector<MicroBatchSchedule>& micro_batches) {
   ValidationResult result = check_plan_structure(graph, plan);
   if (result.fault != Fault::kNone) return result;
   const std::vector<RegionRule> rules = derive_region_rules(graph, plan);
   result = check_keeps_are_read(graph, plan, rules);
   if (result.fault != Fault::kNone) return result;
-  result = check_order(graph, plan, rules, schedule);
-  if (result.fault != Fault::kNone) return result;
-  return check_memory(graph, plan, rules, schedule);
+  for (const auto& [schedule, around, first_step] : micro_batches) {
+    ValidationResult here = check_order(graph, plan, rules, *schedule);
+    if (here.fault == Fault::kNone) here = check_memory(graph, plan, rules, around, *schedule);
+    here.step += first_step;
+    here.peak_step += first_step;
+    if (here.fault != Fault::kNone) return here;
+    if (&around == &micro_batches.front().around || here.peak_bytes > result.peak_bytes) {
+      result = std::move(here);
+    }
+  }
+  return result;
 }
 
 std::string_view fault_name(Fault fault) {
@@ -170,6 +184,16 @@ std::string_view fault_name(Fault fault) {
       return "gradient freed twice";
     case Fault::kMissingGradientFree:
       return "missing free of a gradient";
+    case Fault::kMicroBatches:
+      return "fewer or more micro-batches";
+    case Fault::kOptimizerGroup:
+      return "other parameters, or another loop, of the optimizer";
+    case Fault::kMissingOptimizerStep:
+      return "missing OptimizerStep";
+    case Fault::kRepeatedOptimizerStep:
+      return "repeated OptimizerStep";
+    case Fault::kOptimizerStepAtWrongPlace:
+      return "OptimizerStep at the wrong place";
   }
   CAIRN_CHECK(false, "unknown fault");
 }

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "graph/plan.h"
 #include "graph/schedule.h"
+#include "graph/training_step.h"
 
 // Is this schedule what the rules of docs/accounting.md make of this plan, step for step? The
 // answer is derived again from the rules, one plain pass after another, and shares no code with
@@ -60,9 +61,15 @@ enum class Fault {
   kGradientFreeTooLate,
   kGradientFreeTwice,
   kMissingGradientFree,
+  // The training step around forward and backward.
+  kMicroBatches,          // fewer or more passes than the training step has
+  kOptimizerGroup,        // not the parameters that have a gradient, or not in the right loop
+  kMissingOptimizerStep,  // of a parameter that has a gradient
+  kRepeatedOptimizerStep,
+  kOptimizerStepAtWrongPlace,  // not behind the last contribution, or not directly
 };
 inline constexpr std::size_t kFaultCount =
-    static_cast<std::size_t>(Fault::kMissingGradientFree) + 1;
+    static_cast<std::size_t>(Fault::kOptimizerStepAtWrongPlace) + 1;
 
 struct ValidationResult {
   Fault fault = Fault::kNone;
@@ -73,8 +80,14 @@ struct ValidationResult {
 };
 
 // The first fault, the plan's before those of the order of steps before those of the frees.
-// Throws InputError only when a sum of bytes passes 2^63 - 1.
+// Throws InputError only when a sum of bytes passes 2^63 - 1. The schedule is that of one forward
+// and backward pass.
 ValidationResult validate(const Graph& graph, const Plan& plan, const Schedule& schedule);
+
+// The same of a whole training step: each micro-batch like a pass of its own, and the optimizer.
+// The peak is that of a training step which is not the first.
+ValidationResult validate_training_step(const Graph& graph, const Plan& plan,
+                                        const TrainingStep& step, const Schedule& schedule);
 
 // "kFreeTooEarly" is "free too early", and so on.
 std::string_view fault_name(Fault fault);

@@ -52,14 +52,24 @@ class FreeCheck {
     return run < runs_.size() ? runs_[run].step : schedule_.steps.size();
   }
 
-  bool lasts(TensorId tensor) const { return graph_.tensor(tensor).producer == kNoOp; }
+  // Inputs and parameters; a gradient that no free is due for.
+  bool lasts(TensorId tensor) const {
+    if (kind_ == StepKind::kFree) return graph_.tensor(tensor).producer == kNoOp;
+    return std::any_of(lives_.begin(), lives_.end(), [&](const TensorLife& life) {
+      return life.tensor == tensor && life.outlives;
+    });
+  }
+
+  bool is_due(const TensorLife& life) const {
+    return kind_ == StepKind::kFree ? !lasts(life.tensor) : !life.outlives;
+  }
 
   // By run: the lives whose free is due behind it.
   Groups ended_by_run() const {
     std::vector<Member> members;
     members.reserve(lives_.size());
     for (std::size_t i = 0; i < lives_.size(); ++i) {
-      if (!lasts(lives_[i].tensor)) members.push_back({.group = lives_[i].life.last, .value = i});
+      if (is_due(lives_[i])) members.push_back({.group = lives_[i].life.last, .value = i});
     }
     return Groups(runs_.size(), members);
   }
@@ -91,7 +101,7 @@ class FreeCheck {
   Fault why_not_due(TensorId tensor, std::size_t run) const {
     if (lasts(tensor)) return faults_.lasting;
     bool made = false;
-    for (const auto& [of, life] : lives_) {
+    for (const auto& [of, life, outlives] : lives_) {
       if (of != tensor) continue;
       if (life.first <= run && run < life.last) return faults_.early;
       made = made || life.first <= run;
@@ -102,7 +112,7 @@ class FreeCheck {
   // Late when a free of this copy follows before the next copy is made.
   ValidationResult not_freed(TensorId tensor, std::size_t run) const {
     std::size_t until = runs_.size();
-    for (const auto& [of, life] : lives_) {
+    for (const auto& [of, life, outlives] : lives_) {
       if (of == tensor && life.first > run) until = std::min(until, life.first);
     }
     for (std::size_t step = runs_[run].step + 1; step < first_behind(until); ++step) {

@@ -13,7 +13,7 @@ std::vector<Run> list_runs(const Schedule& schedule) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
     if (step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient) continue;
-    runs.push_back({.step = i, .kind = step.kind, .op = step.op});
+    runs.push_back({.step = i, .kind = step.kind, .op = step.op, .group = step.group});
   }
   return runs;
 }
@@ -42,6 +42,9 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
   for (const auto& [bytes, life] : account.sums) {
     sum_bytes[life.first] = std::max(sum_bytes[life.first], bytes);
   }
+  for (const auto& [bytes, life] : account.behind_sums) {
+    sum_bytes[life.last] = checked_add(sum_bytes[life.last], bytes, "live bytes");
+  }
   for (std::size_t run = 0; run < runs.size(); ++run) {
     live = checked_add(live, begin_bytes[run], "live bytes");
     const std::int64_t behind = live - end_bytes[run];
@@ -58,11 +61,12 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
 }  // namespace
 
 ValidationResult check_memory(const Graph& graph, const Plan& plan,
-                              const std::vector<RegionRule>& rules, const Schedule& schedule) {
+                              const std::vector<RegionRule>& rules, const MicroBatch& micro_batch,
+                              const Schedule& schedule) {
   const std::vector<Run> runs = list_runs(schedule);
   Account account;
   add_tensors(graph, plan, rules, runs, account);
-  add_gradients(graph, runs, account);
+  add_gradients(graph, runs, schedule.groups, micro_batch, account);
 
   ValidationResult result = check_frees(graph, schedule, runs, account.tensor_lives);
   if (result.fault != Fault::kNone) return result;

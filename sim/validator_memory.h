@@ -20,6 +20,7 @@ struct Run {
   std::size_t step = 0;  // in the schedule
   StepKind kind = StepKind::kCompute;
   OpId op = kNoOp;
+  std::int32_t group = -1;  // of an OptimizerStep
 };
 
 struct Life {
@@ -31,6 +32,14 @@ struct Life {
 struct TensorLife {
   TensorId tensor = kNoTensor;
   Life life = {};
+  bool outlives = false;  // these steps: no free is due
+};
+
+// What stands around the steps of one micro-batch.
+struct MicroBatch {
+  bool finds_gradients = false;  // of parameters: an earlier one's, or kept
+  bool leaves_gradients = true;  // of parameters
+  bool leaves_input_gradients = true;
 };
 
 // Everything with bytes of its own: it is charged in the runs [life.first, life.last].
@@ -44,20 +53,25 @@ struct Account {
   std::vector<Charge> charges = {};
   std::vector<TensorLife> tensor_lives = {};    // one a copy
   std::vector<TensorLife> gradient_lives = {};  // at most one a tensor
-  std::vector<Charge> sums = {};  // out of place: beside what is live behind their one run's frees
+  // Sums out of place: beside what is live behind their one run's frees.
+  std::vector<Charge> sums = {};
+  std::vector<Charge> behind_sums = {};  // of charges: they end behind the sums of their last run
 };
 
 // The frees of a schedule whose order was found right: kFreeOfResident to kMissingGradientFree.
 // Without a fault, the result carries the peak.
 ValidationResult check_memory(const Graph& graph, const Plan& plan,
-                              const std::vector<RegionRule>& rules, const Schedule& schedule);
+                              const std::vector<RegionRule>& rules, const MicroBatch& micro_batch,
+                              const Schedule& schedule);
 
 // Copies of tensors and of storages, and the workspaces of Computes and Recomputes.
 void add_tensors(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
                  const std::vector<Run>& runs, Account& account);
 
-// Gradients, and the workspaces of Backwards.
-void add_gradients(const Graph& graph, const std::vector<Run>& runs, Account& account);
+// Gradients, and the workspaces of Backwards and OptimizerSteps.
+void add_gradients(const Graph& graph, const std::vector<Run>& runs,
+                   const std::vector<ParameterGroup>& groups, const MicroBatch& micro_batch,
+                   Account& account);
 
 // The Free steps alone, and the FreeGradient steps alone.
 ValidationResult check_frees(const Graph& graph, const Schedule& schedule,

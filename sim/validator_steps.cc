@@ -81,8 +81,12 @@ class OrderCheck {
     for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
       const Step& step = schedule_.steps[i];
       const bool is_free = step.kind == StepKind::kFree || step.kind == StepKind::kFreeGradient;
-      const bool is_known =
-          is_free ? index(step.tensor) < graph_.tensors.size() : index(step.op) < graph_.ops.size();
+      bool is_known = index(step.op) < graph_.ops.size();
+      if (is_free) is_known = index(step.tensor) < graph_.tensors.size();
+      if (step.kind == StepKind::kOptimizerStep) {
+        is_known =
+            step.group >= 0 && static_cast<std::size_t>(step.group) < schedule_.groups.size();
+      }
       if (is_known) continue;
       return {.fault = Fault::kUnknownStep,
               .step = i,

@@ -36,6 +36,7 @@ Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<Regi
     const auto add = [run](const std::vector<TensorId>& tensors, std::vector<Member>& members) {
       for (const TensorId tensor : tensors) members.push_back({index(tensor), run});
     };
+    if (runs[run].kind == StepKind::kOptimizerStep) continue;  // reads parameters and gradients
     const Op& op = graph.op(runs[run].op);
     if (runs[run].kind == StepKind::kBackward) {
       add(op.saved, reads);
@@ -106,7 +107,8 @@ class TensorAccount {
 
   void add_all() {
     for (std::size_t run = 0; run < runs_.size(); ++run) {
-      if (runs_[run].kind != StepKind::kBackward) add_run(run);
+      const StepKind kind = runs_[run].kind;
+      if (kind == StepKind::kCompute || kind == StepKind::kRecompute) add_run(run);
     }
     for (const Charge& copy : storage_copies_) account_.charges.push_back(copy);
   }

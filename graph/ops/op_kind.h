@@ -93,6 +93,7 @@ struct OpKindInfo {
   std::vector<std::size_t> integer_inputs = {};  // ids, labels; all others are floating point
   std::vector<AttributeKey> attributes = {};     // accepted
   std::vector<AttributeKey> required = {};       // and never zero
+  bool is_dropout = false;  // hands its input on where nothing is trained
   // Suffix and shape of each parameter (the type is the builder's); null: none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
   OpDerivation (*derive)(const OpContext&) = nullptr;

@@ -138,7 +138,10 @@ OpKindInfo cast_kind() {
 }
 
 OpKindInfo dropout_kind() {
-  return {.name = "dropout", .attributes = {AttributeKey::kProbability}, .derive = derive_dropout};
+  return {.name = "dropout",
+          .attributes = {AttributeKey::kProbability},
+          .is_dropout = true,
+          .derive = derive_dropout};
 }
 
 OpKindInfo softmax_kind() {

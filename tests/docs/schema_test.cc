@@ -131,7 +131,7 @@ class SchemaChecker {
 
 bool reader_accepts(const Document& document) {
   try {
-    read_plain_graph(document, 0);
+    read_plain_graph(document, {});
     return true;
   } catch (const InputError&) {
     return false;
@@ -169,7 +169,7 @@ TEST_CASE("the schema has every key that the reader knows") {
   const Document schema = read_document(kRoot / "docs/schema/plain_graph.schema.json");
   const auto check = [&](const std::string& text, const Node& described) {
     try {
-      read_plain_graph(parse_document("graph.yaml", text), 0);
+      read_plain_graph(parse_document("graph.yaml", text), {});
       FAIL(text);
     } catch (const InputError& error) {
       const std::string message = error.what();

@@ -13,7 +13,9 @@
 namespace cairn {
 namespace {
 
-Graph read(const std::string& text) { return read_plain_graph(parse_document("g", text), 2); }
+Graph read(const std::string& text) {
+  return read_plain_graph(parse_document("g", text), {.state_count = 2});
+}
 
 std::string refusal(const std::string& text) {
   try {

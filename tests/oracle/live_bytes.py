@@ -7,7 +7,7 @@ gradient in place only where it is the sole owner, adds out of place instead.
 import gc
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, record_function
 
 
 def profiled(run):
@@ -45,6 +45,35 @@ def step_peak_bytes(model, inputs):
     model.zero_grad(set_to_none=True)
     resident = [*model.parameters(), *inputs.values()]
     return peak_bytes(step) + sum(tensor.nbytes for tensor in resident)
+
+
+def phase_peaks(phases):
+    """Of (name, run) pairs, run one after the other: {name: the most bytes out during it}, over
+    what was out before the first."""
+    names = []
+
+    def run_all():
+        for name, run in phases:
+            names.append(name)
+            with record_function(f"phase {len(names) - 1}"):
+                run()
+
+    live, peaks, spans = 0, {}, []
+    events = profiled(run_all)
+    for event in events:
+        if event.name().startswith("phase "):
+            spans.append((event.start_ns(), event.end_ns(), names[int(event.name()[6:])]))
+    for event in events:
+        if event.name() != "[memory]":
+            continue
+        for start, end, name in spans:
+            if start <= event.start_ns() <= end:
+                peaks[name] = max(peaks.get(name, live), live)
+        live += event.nbytes()
+        for start, end, name in spans:
+            if start <= event.start_ns() <= end:
+                peaks[name] = max(peaks[name], live)
+    return peaks
 
 
 def allocated_bytes(run):

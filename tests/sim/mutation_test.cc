@@ -98,5 +98,32 @@ TEST_CASE("every broken schedule is refused") {
   CHECK(caught_count > 0);
 }
 
+TEST_CASE("every broken training step is refused") {
+  INFO("--seed=", test_seed());
+  Random random(test_seed());
+  std::size_t caught_count = 0;
+  for (int i = 0; i < kScheduleCount; ++i) {
+    const Graph graph = random_graph(random);
+    const Plan plan = random_plan(graph, kExtents[static_cast<std::size_t>(i) % 3], random);
+    const TrainingStep step = random_training_step(random);
+    const Schedule schedule = lower_training_step(graph, step, lower(graph, plan));
+    const Steps original = with_sorted_frees(schedule.steps);
+    const ValidationResult accepted = validate_training_step(graph, plan, step, schedule);
+    REQUIRE_MESSAGE(accepted.fault == Fault::kNone, accepted.message);
+    for (const Steps& mutant : mutants_of(schedule.steps, random)) {
+      Schedule broken = schedule;
+      broken.steps = mutant;
+      const ValidationResult result = validate_training_step(graph, plan, step, broken);
+      const bool is_equal = with_sorted_frees(mutant) == original;
+      caught_count += is_equal ? 0 : 1;
+      INFO("schedule ", i, ": ", result.message, "\n", graph_text(graph), plan_text(graph, plan),
+           schedule_text(graph, schedule), "\n", schedule_text(graph, broken));
+      REQUIRE(is_equal == (result.fault == Fault::kNone));
+    }
+  }
+  MESSAGE("mutants caught: ", caught_count);
+  CHECK(caught_count > 0);
+}
+
 }  // namespace
 }  // namespace cairn

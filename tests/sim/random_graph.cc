@@ -30,8 +30,11 @@ class GraphMaker {
     hold_some();
     Graph graph = builder_.build(loss);
     for (Tensor& tensor : graph.tensors) {
-      const bool has_states = tensor.role == TensorRole::kParameter && tensor.requires_grad;
-      if (has_states && one_in(random_, 2)) tensor.optimizer_state_bytes = 2 * tensor.bytes;
+      const bool is_stepped = tensor.role == TensorRole::kParameter && tensor.has_gradient;
+      if (is_stepped && one_in(random_, 2)) tensor.optimizer_state_bytes = 2 * tensor.bytes;
+      if (!is_stepped || one_in(random_, 2)) continue;
+      tensor.optimizer_temporary_bytes = random_bytes(random_);
+      tensor.optimizer_carried_bytes = std::min(tensor.optimizer_temporary_bytes, tensor.bytes);
     }
     return graph;
   }
@@ -223,6 +226,17 @@ void add_random_keeps(const Graph& graph, Plan& plan, Random& random) {
 std::size_t pick(Random& random, std::size_t count) { return random() % count; }
 
 bool one_in(Random& random, std::size_t count) { return pick(random, count) == 0; }
+
+TrainingStep random_training_step(Random& random) {
+  TrainingStep step;
+  step.optimizer_loop = one_in(random, 2) ? OptimizerLoop::kForLoop : OptimizerLoop::kFused;
+  step.optimizer_in_backward = one_in(random, 3);
+  if (step.optimizer_in_backward) return step;
+  step.micro_batches = 1 + static_cast<std::int64_t>(pick(random, 4));
+  step.keeps_gradients = one_in(random, 2);
+  if (one_in(random, 2)) step.optimizer_loop = OptimizerLoop::kForeach;
+  return step;
+}
 
 Graph random_graph(Random& random) { return GraphMaker(random).make(); }
 

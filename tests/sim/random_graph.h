@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "graph/plan.h"
+#include "graph/training_step.h"
 
 // Small random graphs and plans, the same on every machine for the same seed. They are made to be
 // awkward, not to look like models: views, shared gradients, ops off the loss's path, ops that may
@@ -22,6 +23,9 @@ bool one_in(Random& random, std::size_t count);
 
 // 4 to 12 ops and a loss, perhaps with an op behind the loss.
 Graph random_graph(Random& random);
+
+// One that does not contradict itself.
+TrainingStep random_training_step(Random& random);
 
 // A topological order, regions up to three deep, and keep lists of which every entry is read.
 Plan random_plan(const Graph& graph, Extent extent, Random& random);

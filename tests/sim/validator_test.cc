@@ -267,11 +267,12 @@ TEST_CASE("what an op that may not run twice makes is kept") {
 class Faults {
  public:
   void check(Fault expected, const Graph& graph, const Plan& plan, const Schedule& schedule) {
-    const ValidationResult result = validate(graph, plan, schedule);
-    CHECK_MESSAGE(result.fault == expected, fault_name(expected), ", found: ", result.message);
-    CHECK(!result.message.empty());
-    CHECK(result.peak_bytes == 0);
-    seen_.insert(expected);
+    check(expected, validate(graph, plan, schedule));
+  }
+
+  void check_training(Fault expected, const Graph& graph, const Plan& plan,
+                      const TrainingStep& step, const Schedule& schedule) {
+    check(expected, validate_training_step(graph, plan, step, schedule));
   }
 
   void check(Fault expected, const Graph& graph, const Plan& plan, std::string_view text) {
@@ -281,6 +282,13 @@ class Faults {
   const std::set<Fault>& seen() const { return seen_; }
 
  private:
+  void check(Fault expected, const ValidationResult& result) {
+    CHECK_MESSAGE(result.fault == expected, fault_name(expected), ", found: ", result.message);
+    CHECK(!result.message.empty());
+    CHECK(result.peak_bytes == 0);
+    seen_.insert(expected);
+  }
+
   std::set<Fault> seen_ = {};
 };
 
@@ -392,12 +400,48 @@ void check_free_faults(Faults& faults) {
                "C l0 F x2  " + std::string(kChainNoRegion).substr(6));
 }
 
+// Two layers with a parameter each, and a training step of one micro-batch.
+Graph trained_graph() {
+  GraphBuilder builder("trained", DataType::kFloat32);
+  const TensorId x = builder.add_input_bytes("x", 4, false);
+  const TensorId w = builder.add_parameter_bytes("w", 6, true);
+  const TensorId u = builder.add_parameter_bytes("u", 10, true);
+  const TensorId a =
+      builder.add_custom({.name = "f", .inputs = {x, w}, .outputs = {{"a", 8}}, .saved = {"x"}})[0];
+  return builder.build(builder.add_custom(
+      {.name = "loss", .inputs = {a, u}, .outputs = {{"l", 1}}, .saved = {"a"}})[0]);
+}
+
+void check_training_faults(Faults& faults) {
+  const Graph graph = trained_graph();
+  const Plan plan = plan_of(graph, {});
+  const auto check = [&](Fault fault, const TrainingStep& step, auto spoil) {
+    Schedule schedule = lower_training_step(graph, step, lower(graph, plan));
+    spoil(schedule);
+    faults.check_training(fault, graph, plan, step, schedule);
+  };
+  const auto is_optimizer = [](const Step& step) { return step.kind == StepKind::kOptimizerStep; };
+  check(Fault::kMicroBatches, {.micro_batches = 2},
+        [](Schedule& schedule) { schedule.steps.back().micro_batch = 2; });
+  check(Fault::kOptimizerGroup, {}, [](Schedule& schedule) { schedule.groups[0].at_once = true; });
+  check(Fault::kMissingOptimizerStep, {},
+        [](Schedule& schedule) { schedule.groups[0].parameters.pop_back(); });
+  check(Fault::kRepeatedOptimizerStep, {.keeps_gradients = true},
+        [](Schedule& schedule) { schedule.steps.push_back(schedule.steps.back()); });
+  check(
+      Fault::kOptimizerStepAtWrongPlace, {.optimizer_in_backward = true}, [&](Schedule& schedule) {
+        const auto first = std::find_if(schedule.steps.begin(), schedule.steps.end(), is_optimizer);
+        std::rotate(schedule.steps.begin(), first, first + 1);
+      });
+}
+
 TEST_CASE("every fault is found, and called by its name") {
   Faults faults;
   check_plan_faults(faults);
   check_forward_and_backward_faults(faults);
   check_recompute_faults(faults);
   check_free_faults(faults);
+  check_training_faults(faults);
   CHECK(faults.seen().size() == kFaultCount - 1);  // all but kNone
 }
 

@@ -1,0 +1,142 @@
+#include "graph/training_step.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "graph/checked.h"
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+// Parameters that get a gradient, in the graph's order; the optimizer skips all others.
+std::vector<TensorId> stepped_parameters(const Graph& graph) {
+  std::vector<TensorId> parameters;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
+    parameters.push_back(static_cast<TensorId>(i));
+  }
+  return parameters;
+}
+
+Step optimizer_step(std::size_t group, std::int32_t micro_batch) {
+  return {.kind = StepKind::kOptimizerStep,
+          .group = static_cast<std::int32_t>(group),
+          .micro_batch = micro_batch};
+}
+
+std::vector<Step> in_micro_batch(std::vector<Step> steps, std::int32_t micro_batch) {
+  for (Step& step : steps) step.micro_batch = micro_batch;
+  return steps;
+}
+
+// A micro-batch's inputs go before the next one's come, and their gradients with them.
+std::vector<Step> frees_of_input_gradients(const Graph& graph) {
+  std::vector<Step> frees;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (tensor.role != TensorRole::kInput || !tensor.has_gradient) continue;
+    frees.push_back({.kind = StepKind::kFreeGradient, .tensor = static_cast<TensorId>(i)});
+  }
+  return frees;
+}
+
+void append(std::vector<Step>& steps, const std::vector<Step>& more) {
+  steps.insert(steps.end(), more.begin(), more.end());
+}
+
+// Behind the last Backward that contributes to a parameter's gradient stand its OptimizerStep and
+// the end of the gradient.
+Schedule step_in_backward(const Graph& graph, Schedule pass) {
+  std::vector<std::vector<TensorId>> completed_by(graph.ops.size());
+  std::vector<bool> is_completed(graph.tensors.size(), false);
+  for (auto step = pass.steps.rbegin(); step != pass.steps.rend(); ++step) {
+    if (step->kind != StepKind::kBackward) continue;
+    for (const TensorId input : graph.op(step->op).inputs) {
+      const Tensor& tensor = graph.tensor(input);
+      if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
+      if (is_completed[index(input)]) continue;
+      is_completed[index(input)] = true;
+      completed_by[index(step->op)].push_back(input);
+    }
+  }
+  std::vector<Step> steps;
+  OpId completing = kNoOp;  // the Backward whose frees are being copied
+  const auto finish = [&] {
+    if (completing == kNoOp) return;
+    for (const TensorId parameter : completed_by[index(completing)]) {
+      steps.push_back(optimizer_step(pass.groups.size(), 0));
+      steps.push_back({.kind = StepKind::kFreeGradient, .tensor = parameter});
+      pass.groups.push_back({.parameters = {parameter}});
+    }
+    completing = kNoOp;
+  };
+  for (const Step& step : pass.steps) {
+    if (!is_free(step.kind)) finish();
+    steps.push_back(step);
+    if (step.kind == StepKind::kBackward) completing = step.op;
+  }
+  finish();
+  pass.steps = std::move(steps);
+  return pass;
+}
+
+}  // namespace
+
+Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Schedule pass) {
+  CAIRN_CHECK(step.micro_batches >= 1, "a training step has at least one micro-batch");
+  if (step.optimizer_in_backward) {
+    CAIRN_CHECK(step.micro_batches == 1, "an optimizer in backward cannot wait for micro-batches");
+    return step_in_backward(graph, std::move(pass));
+  }
+  Schedule schedule = std::move(pass);
+  schedule.micro_batches = step.micro_batches;
+  if (step.micro_batches > 1) {
+    std::vector<Step> later = in_micro_batch(schedule.steps, 1);
+    append(schedule.steps, frees_of_input_gradients(graph));
+    append(schedule.steps, later);
+  }
+  std::vector<TensorId> parameters = stepped_parameters(graph);
+  if (parameters.empty()) return schedule;
+  const std::int32_t micro_batch = step.micro_batches > 1 ? 1 : 0;
+  schedule.steps.push_back(optimizer_step(schedule.groups.size(), micro_batch));
+  if (!step.keeps_gradients) {
+    for (const TensorId parameter : parameters) {
+      schedule.steps.push_back(
+          {.kind = StepKind::kFreeGradient, .tensor = parameter, .micro_batch = micro_batch});
+    }
+  }
+  schedule.groups.push_back({.parameters = std::move(parameters),
+                             .at_once = step.optimizer_loop == OptimizerLoop::kForeach});
+  return schedule;
+}
+
+std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group) {
+  constexpr std::string_view kWhat = "temporaries of the optimizer";
+  std::int64_t most_bytes = 0;
+  std::int64_t carried_bytes = 0;  // the last parameter's
+  for (const TensorId id : group.parameters) {
+    const Tensor& parameter = graph.tensor(id);
+    const std::int64_t before = group.at_once ? most_bytes : carried_bytes;
+    most_bytes = std::max(
+        most_bytes, checked_add(before, parameter.optimizer_temporary_bytes, std::string(kWhat)));
+    carried_bytes = parameter.optimizer_carried_bytes;
+  }
+  return most_bytes;
+}
+
+std::string_view optimizer_loop_name(OptimizerLoop loop) {
+  switch (loop) {
+    case OptimizerLoop::kFused:
+      return "fused";
+    case OptimizerLoop::kForeach:
+      return "foreach";
+    case OptimizerLoop::kForLoop:
+      return "for-loop";
+  }
+  CAIRN_CHECK(false, "unknown optimizer loop");
+}
+
+}  // namespace cairn

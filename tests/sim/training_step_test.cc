@@ -1,0 +1,171 @@
+// The training step around forward and backward: worked example X10 of docs/accounting.md, and what
+// holds of every graph.
+
+#include "graph/training_step.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "graph/evaluation_graph.h"
+#include "graph/graph_builder.h"
+#include "sim/replay.h"
+#include "sim/simulator.h"
+#include "sim/validator.h"
+#include "tests/seed.h"
+#include "tests/sim/random_graph.h"
+#include "tests/sim/text_schedule.h"
+
+namespace cairn {
+namespace {
+
+// x 4 -> f(x, w 6) = a 8 -> g(a, u 10) = y 8 -> loss 1; f saves x, g saves a, loss saves y. Two
+// states a parameter; two temporaries, of which one is carried over.
+Graph two_layers(std::int64_t temporaries = 2) {
+  GraphBuilder builder(
+      "x10", DataType::kFloat32,
+      {.state_count = 2, .temporary_count = temporaries, .carried_count = temporaries / 2});
+  const TensorId x = builder.add_input_bytes("x", 4, false);
+  const TensorId w = builder.add_parameter_bytes("w", 6, true);
+  const TensorId u = builder.add_parameter_bytes("u", 10, true);
+  const TensorId a =
+      builder.add_custom({.name = "f", .inputs = {x, w}, .outputs = {{"a", 8}}, .saved = {"x"}})[0];
+  const TensorId y =
+      builder.add_custom({.name = "g", .inputs = {a, u}, .outputs = {{"y", 8}}, .saved = {"a"}})[0];
+  return builder.build(builder.add_custom(
+      {.name = "loss", .inputs = {y}, .outputs = {{"l", 1}}, .saved = {"y"}})[0]);
+}
+
+struct Run {
+  Schedule schedule = {};
+  Trace trace = {};
+};
+
+Run run(const Graph& graph, const Plan& plan, const TrainingStep& step) {
+  Run result{.schedule = lower_training_step(graph, step, lower(graph, plan))};
+  result.trace = simulate(graph, plan, result.schedule);
+  const ValidationResult verdict = validate_training_step(graph, plan, step, result.schedule);
+  INFO(graph_text(graph), plan_text(graph, plan), schedule_text(graph, result.schedule));
+  REQUIRE_MESSAGE(verdict.fault == Fault::kNone, verdict.message);
+  REQUIRE(verdict.peak_bytes == result.trace.peak_bytes);
+  REQUIRE(verdict.peak_step == result.trace.steps[result.trace.peak_entry].step);
+  return result;
+}
+
+std::string timeline(const TrainingStep& step, std::int64_t temporaries = 2) {
+  const Graph graph = two_layers(temporaries);
+  const Run done = run(graph, keep_all_plan(graph), step);
+  std::string text;
+  for (const StepTrace& entry : done.trace.steps) {
+    text += fmt::format("{}{} {}/{}", text.empty() ? "" : ", ",
+                        step_text(graph, done.schedule.steps[entry.step]), entry.during_bytes,
+                        entry.after_bytes);
+  }
+  return text;
+}
+
+std::string phases(const std::vector<PhasePeak>& peaks) {
+  std::string text;
+  for (const PhasePeak& peak : peaks) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", phase_name(peak.phase), peak.bytes);
+  }
+  return text;
+}
+
+TEST_CASE("X10: the optimizer steps behind backward, and gradients go") {
+  CHECK(timeline({}, 0) ==
+        "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, B f 76/68, O 68/52");
+  CHECK(timeline({.optimizer_loop = OptimizerLoop::kForLoop}) ==
+        "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, B f 76/68, O 94/52");
+  CHECK(timeline({.optimizer_loop = OptimizerLoop::kForeach}) ==
+        "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, B f 76/68, O 100/52");
+}
+
+TEST_CASE("X10: a later micro-batch finds gradients, and its contributions are tensors apart") {
+  CHECK(timeline({.micro_batches = 3}, 0) ==
+        "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, B f 76/68, "
+        "C f 76/76, C g 84/84, C loss 85/84, B loss 93/84, B g 102/76, B f 82/68, O 68/52");
+}
+
+TEST_CASE("X10: kept gradients are there from the start of every step but the first") {
+  const TrainingStep step = {.keeps_gradients = true};
+  CHECK(timeline(step, 0) ==
+        "C f 76/76, C g 84/84, C loss 85/84, B loss 93/84, B g 102/76, B f 82/68, O 68/68");
+  const Graph graph = two_layers(0);
+  const Run done = run(graph, keep_all_plan(graph), step);
+  CHECK(phases(done.trace.first_phases) == "forward 36, loss 37, backward 54, optimizer step 68");
+  CHECK(phases(done.trace.phases) == "forward 84, loss 85, backward 102, optimizer step 68");
+}
+
+TEST_CASE("X10: an optimizer in backward frees each gradient behind its step") {
+  CHECK(timeline({.optimizer_in_backward = true}, 0) ==
+        "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, O 70/60, B f 66/58, O 58/52");
+  const Graph graph = two_layers(0);
+  // The first step makes the states of u before B f runs, those of w behind it.
+  const Run done = run(graph, keep_all_plan(graph), {.optimizer_in_backward = true});
+  CHECK(phases(done.trace.first_phases) == "forward 36, loss 37, backward 54, optimizer step 58");
+}
+
+TEST_CASE("X10: the first step has no states until the optimizer makes them") {
+  const Graph graph = two_layers(0);
+  const Run done = run(graph, keep_all_plan(graph), {});
+  CHECK(phases(done.trace.first_phases) == "forward 36, loss 37, backward 54, optimizer step 68");
+  CHECK(phases(done.trace.phases) == "forward 68, loss 69, backward 86, optimizer step 68");
+  CHECK(done.trace.resident_bytes == 52);
+}
+
+TEST_CASE("an evaluation has states and no gradient, and saves nothing") {
+  const Graph graph = evaluation_graph(two_layers());
+  const Plan plan = keep_all_plan(graph);
+  const Trace trace = simulate(graph, plan, lower(graph, plan));
+  CHECK(phases(trace.phases) == "forward 68, loss 61");  // resident 52; a and y, y and l
+}
+
+// The graph's micro-batches one by one, with the rules of a single pass and what it finds.
+TEST_CASE("a third micro-batch is like the second") {
+  INFO("--seed=", test_seed());
+  Random random(test_seed());
+  for (int i = 0; i < 200; ++i) {
+    const Graph graph = random_graph(random);
+    const Plan plan = random_plan(graph, Extent::kPrefix, random);
+    const Schedule pass = lower(graph, plan);
+    Schedule three;
+    for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
+      three.steps.insert(three.steps.end(), pass.steps.begin(), pass.steps.end());
+      for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+        const bool is_input = graph.tensors[t].role == TensorRole::kInput;
+        if (!is_input || !graph.tensors[t].has_gradient || micro_batch == 2) continue;
+        three.steps.push_back(
+            {.kind = StepKind::kFreeGradient, .tensor = static_cast<TensorId>(t)});
+      }
+    }
+    const Trace trace = simulate(graph, plan, three);
+    const std::size_t third = trace.steps.size() / 3;
+    for (std::size_t entry = third; entry < 2 * third; ++entry) {
+      REQUIRE(trace.steps[entry].during_bytes == trace.steps[entry + third].during_bytes);
+    }
+  }
+}
+
+TEST_CASE("simulator and validator agree on random training steps") {
+  INFO("--seed=", test_seed());
+  Random random(test_seed());
+  for (int i = 0; i < 1000; ++i) {
+    const Graph graph = random_graph(random);
+    const Plan plan = random_plan(graph, Extent::kPrefix, random);
+    const TrainingStep step = random_training_step(random);
+    const Run done = run(graph, plan, step);
+    // Before the optimizer's first step there is just no state.
+    const std::int64_t states = optimizer_state_bytes(graph);
+    for (std::size_t p = 0; p < done.trace.phases.size(); ++p) {
+      const PhasePeak& first = done.trace.first_phases[p];
+      const PhasePeak& later = done.trace.phases[p];
+      REQUIRE(first.bytes <= later.bytes);
+      const bool starts_alike = !step.keeps_gradients && !step.optimizer_in_backward;
+      if (!starts_alike || done.schedule.groups.empty()) continue;
+      REQUIRE(later.bytes - first.bytes == (first.phase == Phase::kOptimizer ? 0 : states));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn
