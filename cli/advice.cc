@@ -110,12 +110,17 @@ void advise_on_logits(const AdviceInput& input, const StrategyNumbers& best,
                       std::vector<std::string>& lines) {
   if (input.logits_and_loss_bytes < best.peak_bytes / kLogitsShare) return;
   if (input.logits_and_loss_bytes == 0) return;
+  std::string chunked = "a chunked loss";
+  for (std::size_t i = 0; i < input.losses_with_the_head.size(); ++i) {
+    chunked += fmt::format("{}{}", i == 0 ? " (--loss " : ", ", input.losses_with_the_head[i]);
+  }
+  if (!input.losses_with_the_head.empty()) chunked += ")";
   lines.push_back(fmt::format(
-      "Logits and loss are {} of the peak: checkpointing does not shrink them; {} or a chunked "
-      "loss does.",
+      "Logits and loss are {} of the peak: checkpointing does not shrink them; {} or "
+      "{} does.",
       share_text(input.logits_and_loss_bytes, best.peak_bytes),
-      input.batch != 1 ? "a smaller batch"
-                       : (input.tokens > 0 ? "fewer tokens" : "smaller images")));
+      input.batch != 1 ? "a smaller batch" : (input.tokens > 0 ? "fewer tokens" : "smaller images"),
+      chunked));
 }
 
 void advise_on_size(const AdviceInput& input, std::vector<std::string>& lines) {

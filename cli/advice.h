@@ -43,7 +43,8 @@ struct AdviceInput {
   std::vector<StrategyNumbers> strategies = {};     // "none" first
   std::int64_t training_state_bytes = 0;            // parameters, their gradients, optimizer states
   std::int64_t logits_and_loss_bytes = 0;           // at the peak of the recommended strategy
-  std::int64_t batch = 0;                           // 0: unknown
+  std::vector<std::string> losses_with_the_head = {};  // choices of --loss that would shrink them
+  std::int64_t batch = 0;                              // 0: unknown
   std::int64_t tokens = 0;
   std::optional<StrategyNumbers> unlisted = {};  // fits, and was not asked for
   std::optional<SizeThatFits> larger = {};

@@ -39,7 +39,7 @@ struct Side {
 
 struct SideOptions {
   ModelOptions model = {};
-  std::string checkpointing = "none";
+  std::optional<std::string> checkpointing = {};
   std::string extent = "prefix";
 };
 
@@ -67,7 +67,7 @@ Side evaluate_side(const DiffOptions& options, std::size_t number) {
   const std::string& arguments = options.sides[number];
   try {
     const SideOptions side_options = parse_side(arguments, options.both);
-    const Strategy strategy = parse_strategy(side_options.checkpointing);
+    const Strategy strategy = parse_strategy(side_options.checkpointing.value_or("none"));
     Side side{.model = load_model(model_request(side_options.model)),
               .extent = parse_extent(side_options.extent)};
     side.evaluation = evaluate(side.model.graph, strategy,

@@ -24,9 +24,14 @@ bool are_same_regions(const std::vector<Region>& a, const std::vector<Region>& b
 }  // namespace
 
 Evaluation evaluate(const Graph& graph, const Strategy& strategy, const Setting& setting) {
-  Evaluation evaluation{.strategy = strategy,
-                        .name = strategy_name(strategy),
-                        .plan = make_plan(graph, strategy, setting.extent)};
+  Evaluation evaluation =
+      evaluate_plan(graph, make_plan(graph, strategy, setting.extent), setting);
+  evaluation.strategy = strategy;
+  return evaluation;
+}
+
+Evaluation evaluate_plan(const Graph& graph, Plan plan, const Setting& setting) {
+  Evaluation evaluation{.name = plan.algorithm, .plan = std::move(plan)};
   evaluation.schedule = lower_training_step(graph, setting.step, lower(graph, evaluation.plan));
   evaluation.trace = simulate(graph, evaluation.plan, evaluation.schedule);
   evaluation.time = schedule_time(graph, evaluation.schedule, setting.device);

@@ -39,6 +39,9 @@ struct Evaluation {
 // nothing is reported of a plan that did not pass. Throws InputError.
 Evaluation evaluate(const Graph& graph, const Strategy& strategy, const Setting& setting);
 
+// The same of a plan that no strategy made.
+Evaluation evaluate_plan(const Graph& graph, Plan plan, const Setting& setting);
+
 // Aborts when the validator finds a fault, or another peak.
 void check_with_validator(const Graph& graph, const TrainingStep& step,
                           const Evaluation& evaluation);

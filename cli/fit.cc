@@ -104,6 +104,7 @@ StrategyNumbers numbers_of(const FitAnswer& answer, const Evaluation& evaluation
 
 AdviceInput numbers_for_advice(const FitAnswer& answer) {
   AdviceInput input{.training_state_bytes = training_state_bytes(answer.model.graph),
+                    .losses_with_the_head = answer.model.losses_with_the_head,
                     .batch = dim_value(answer.model, "batch"),
                     .tokens = dim_value(answer.model, "tokens")};
   if (answer.gpu) input.capacity_bytes = capacity_bytes(*answer.gpu);
@@ -207,7 +208,7 @@ FitAnswer answer_fit(const FitOptions& options) {
 }
 
 std::vector<std::string> not_counted() {
-  return {"allocator rounding and fragmentation", "autocast", "LoRA and QLoRA", "several GPUs"};
+  return {"allocator rounding and fragmentation", "LoRA and QLoRA", "several GPUs"};
 }
 
 }  // namespace cairn

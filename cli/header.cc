@@ -54,9 +54,14 @@ std::string training_text(const LoadedModel& model) {
   std::string text = samples_text(model);
   const std::int64_t vocab = dim_value(model, "vocab");
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
-  text += fmt::format("{}, {}", data_type_name(model.recipe.precision), model.recipe.optimizer);
+  text += fmt::format("{}, {}", precision_name(model.recipe.precision), model.recipe.optimizer);
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
   const Recipe& recipe = model.recipe;
+  for (const std::string_view option : kImplementationOptions) {
+    const auto asked = recipe.implementations.find(std::string(option));
+    if (option == "attention" || asked == recipe.implementations.end()) continue;
+    text += fmt::format(", {} {}", printable(asked->second), option);
+  }
   if (!recipe.freeze.empty() || !recipe.train_only.empty()) {
     text += fmt::format(", {} of {} parameters trainable",
                         grouped_text(trainable_parameter_count(model.graph)),
@@ -159,7 +164,8 @@ std::string gpu_header(const DeviceSpec& gpu) {
 }
 
 std::string precision_note(const LoadedModel& model, const DeviceSpec& gpu) {
-  const bool is_bf16 = !model.family.empty() && model.recipe.precision == DataType::kBFloat16;
+  const bool is_bf16 =
+      !model.family.empty() && compute_type(model.recipe.precision) == DataType::kBFloat16;
   if (!is_bf16 || !gpu.lacks_bf16) return {};
   return fmt::format(
       "{} has no bf16 tensor cores: bf16 takes longer than the times here, which are fp16's; its "

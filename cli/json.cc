@@ -86,9 +86,12 @@ void add_model(Json& document, const LoadedModel& model) {
   }
   document["dim_origins"] = std::move(origins);
   document["precision"] =
-      knows_bytes_only ? Json() : Json(std::string(data_type_name(model.recipe.precision)));
+      knows_bytes_only ? Json() : Json(std::string(precision_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;
   document["attention"] = text_or_null(model.attention);
+  Json implementations = Json::object();
+  for (const auto& [option, choice] : model.implementations) implementations[option] = choice;
+  document["implementations"] = std::move(implementations);
   const bool has_experts = dim_value(model, "experts") > 0;
   document["expert_imbalance"] = has_experts ? Json(model.recipe.expert_imbalance) : Json();
   document["expert_capacity"] =

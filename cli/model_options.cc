@@ -19,14 +19,20 @@ namespace {
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 
-constexpr std::array kExtents = {Extent::kNeeded, Extent::kPrefix, Extent::kWhole};
-
-// Types that weights and activations are trained in.
-constexpr std::array kPrecisions = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
-
 // As PyTorch and config.json call them.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
     {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}}};
+
+// One for each of kImplementationOptions.
+constexpr std::array<std::pair<std::string_view, std::string_view>, kImplementationOptions.size()>
+    kImplementationHelp = {
+        {{"attention", "Implementation: eager, sdpa or flash; default the\nmodel family's"},
+         {"norm", "The same of norms: hf, torch, liger or megatron"},
+         {"rope", "The same of rotary positions: hf or liger"},
+         {"mlp", "The same of gated MLPs: hf, liger or megatron"},
+         {"loss",
+          "The same of the loss: hf, torch, liger, megatron;\nwithout a tensor of all logits: "
+          "fused-linear,\nchunked, cut"}}};
 
 std::pair<std::string, std::string> split_assignment(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -36,18 +42,15 @@ std::pair<std::string, std::string> split_assignment(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-DataType parse_precision(const std::string& typed) {
+Precision parse_precision(const std::string& typed) {
   std::string text = typed;
   for (const auto& [alias, name] : kPrecisionAliases) {
     if (typed == alias) text = name;
   }
-  std::vector<std::string> names;
-  for (const DataType precision : kPrecisions) {
-    if (text == data_type_name(precision)) return precision;
-    names.emplace_back(data_type_name(precision));
-  }
-  throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}", join_names(names),
-                               text, did_you_mean(text, names)));
+  if (const std::optional<Precision> precision = find_precision(text)) return *precision;
+  throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}",
+                               join_names(precision_names()), text,
+                               did_you_mean(text, precision_names())));
 }
 
 void add_patterns(CLI::App& command, const std::string& name, std::vector<std::string>& patterns,
@@ -87,7 +90,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       .add_option("--precision", options.precision,
-                  "fp32, bf16 or fp16, of weights, gradients\nand activations; default the model's")
+                  "fp32, bf16, fp16: all of that type; autocast-bf16,\nautocast-fp16: over fp32 "
+                  "weights; bf16-master: with\nan fp32 copy of weights; default the model's")
       ->type_name("P");
   command
       .add_option("--optimizer", options.optimizer,
@@ -107,10 +111,16 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("N");
   command.add_flag("--keep-gradients", options.keep_gradients,
                    "Gradients stay from step to step, as with\nzero_grad(set_to_none=False)");
-  command
-      .add_option("--attention", options.attention,
-                  "Implementation, such as eager, sdpa, flash;\ndefault the model family's")
-      ->type_name("A");
+  for (const auto& [name, help] : kImplementationHelp) {
+    command
+        .add_option_function<std::string>(
+            fmt::format("--{}", name),
+            [&options, option = std::string(name)](const std::string& choice) {
+              options.implementations[option] = choice;
+            },
+            std::string(help))
+        ->type_name("NAME");
+  }
   add_patterns(
       command, "--freeze", options.freeze,
       "Do not train this module or parameter, such as\nmodel.embed_tokens, 'model.layers.?'"
@@ -147,7 +157,7 @@ void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_checkpointing_option(CLI::App& command, std::string& text) {
+void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text) {
   command
       .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
       ->type_name("S");
@@ -161,6 +171,14 @@ void add_extent_option(CLI::App& command, std::string& text) {
   command
       .add_option("--extent", text,
                   "How much a recompute reruns: needed, prefix\nor whole; default " + text)
+      ->type_name("E");
+}
+
+void add_extent_option(CLI::App& command, std::optional<std::string>& text) {
+  command
+      .add_option(
+          "--extent", text,
+          "How much a recompute reruns: needed, prefix\nor whole; default the plan's, or prefix")
       ->type_name("E");
 }
 
@@ -204,12 +222,13 @@ ModelRequest model_request(const ModelOptions& options) {
                        .batch = parse_count(options.batch, "--batch", kKilo),
                        .optimizer = options.optimizer,
                        .step = training_step(options),
-                       .attention = options.attention.value_or(""),
+                       .implementations = options.implementations,
                        .freeze = options.freeze,
                        .train_only = options.train_only,
                        .folders = folder_paths(options.folders)};
-  if (options.attention && options.attention->empty()) {
-    throw InputError("--attention: expected an implementation, found an empty name");
+  for (const auto& [option, choice] : options.implementations) {
+    if (!choice.empty()) continue;
+    throw InputError(fmt::format("--{}: expected an implementation, found an empty name", option));
   }
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
@@ -232,13 +251,10 @@ ModelRequest model_request(const ModelOptions& options) {
 }
 
 Extent parse_extent(const std::string& text) {
-  std::vector<std::string> names;
-  for (const Extent extent : kExtents) {
-    if (text == extent_name(extent)) return extent;
-    names.emplace_back(extent_name(extent));
-  }
-  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}", join_names(names),
-                               text, did_you_mean(text, names)));
+  if (const std::optional<Extent> extent = find_extent(text)) return *extent;
+  throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}",
+                               join_names(extent_names()), text,
+                               did_you_mean(text, extent_names())));
 }
 
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct ModelOptions {
   bool optimizer_in_backward = false;
   std::string accumulate = "1";
   bool keep_gradients = false;
-  std::optional<std::string> attention = {};
+  std::map<std::string, std::string> implementations = {};  // by option, as far as given
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};
   std::optional<std::string> expert_imbalance = {};
@@ -41,10 +42,11 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& command, ModelOptions& options);
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders);
-void add_checkpointing_option(CLI::App& command, std::string& text);
+void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text);
 void add_json_option(CLI::App& command, bool& json);
 // `text` holds the default.
 void add_extent_option(CLI::App& command, std::string& text);
+void add_extent_option(CLI::App& command, std::optional<std::string>& text);
 void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu);
 
 // These throw InputError naming the option.

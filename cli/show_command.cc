@@ -135,6 +135,11 @@ std::string totals_text(const ShownBlock& shown) {
   return text;
 }
 
+std::string master_text(const Graph& graph) {
+  const std::int64_t bytes = master_weight_bytes(graph);
+  return bytes == 0 ? "" : fmt::format("master weights {}, ", bytes_text(bytes));
+}
+
 std::string show_text(const ShownBlock& shown) {
   const Graph& graph = shown.model.graph;
   std::string text = model_header(shown.model) + "\n";
@@ -150,12 +155,14 @@ std::string show_text(const ShownBlock& shown) {
   const SavedBytes saved = saved_bytes(graph, all_ops);
   text += labelled_text(
       "whole model         ",
-      fmt::format("{} op{}, saved for backward {}, parameters {}, optimizer states {}, {} FLOPs a "
-                  "step",
-                  grouped_text(static_cast<std::int64_t>(graph.ops.size())),
-                  graph.ops.size() == 1 ? "" : "s", bytes_text(saved.total_bytes),
-                  bytes_text(parameter_bytes(graph)), bytes_text(optimizer_state_bytes(graph)),
-                  rate_text(static_cast<double>(step_flops(graph, shown.model.recipe.step)), "")));
+      fmt::format(
+          "{} op{}, saved for backward {}, parameters {}, optimizer states {}, {}{} FLOPs a "
+          "step",
+          grouped_text(static_cast<std::int64_t>(graph.ops.size())),
+          graph.ops.size() == 1 ? "" : "s", bytes_text(saved.total_bytes),
+          bytes_text(parameter_bytes(graph)), bytes_text(optimizer_state_bytes(graph)),
+          master_text(graph),
+          rate_text(static_cast<double>(step_flops(graph, shown.model.recipe.step)), "")));
   for (const std::string& note : shown.model.notes) text += labelled_text("Note: ", note);
   return text;
 }
@@ -201,6 +208,7 @@ std::string show_json(const ShownBlock& shown) {
   document["forward_flops"] = forward_flops(graph, shown.ops);
   document["model_ops"] = graph.ops.size();
   document["model_optimizer_bytes"] = optimizer_state_bytes(graph);
+  document["model_master_bytes"] = master_weight_bytes(graph);
   document["model_step_flops"] = step_flops(graph, shown.model.recipe.step);
   document["notes"] = shown.model.notes;
   return json_text(document);

@@ -14,6 +14,8 @@
 #include "cli/text.h"
 #include "cli/timeline.h"
 #include "cli/units.h"
+#include "graph/error.h"
+#include "models/plan_file.h"
 
 namespace cairn {
 namespace {
@@ -24,8 +26,10 @@ constexpr std::size_t kMostRows = 100;
 struct SimulateOptions {
   ModelOptions model = {};
   std::optional<std::string> gpu = {};
-  std::string checkpointing = "none";
-  std::string extent = "prefix";
+  std::optional<std::string> checkpointing = {};
+  std::optional<std::string> extent = {};
+  std::optional<std::string> plan = {};
+  std::optional<std::string> write_plan = {};
   std::string top = "10";
   bool all_steps = false;
   bool json = false;
@@ -34,26 +38,36 @@ struct SimulateOptions {
 struct Simulation {
   LoadedModel model = {};
   std::optional<DeviceSpec> gpu = {};
-  Extent extent = Extent::kPrefix;
   Evaluation evaluation = {};
   std::size_t top_count = 0;
 };
 
+Plan requested_plan(const SimulateOptions& options, const Strategy& strategy,
+                    const std::optional<Extent>& extent, const Graph& graph) {
+  if (options.plan) return read_plan(read_document(*options.plan), graph, extent);
+  return make_plan(graph, strategy, extent.value_or(Extent::kPrefix));
+}
+
 Simulation simulate_model(const SimulateOptions& options) {
-  const Strategy strategy = parse_strategy(options.checkpointing);
+  if (options.plan && options.checkpointing) {
+    throw InputError("--plan and --checkpointing: expected one of them, found both");
+  }
+  const Strategy strategy = parse_strategy(options.checkpointing.value_or("none"));
+  std::optional<Extent> extent;
+  if (options.extent) extent = parse_extent(*options.extent);
   Simulation simulation{
       .gpu = requested_gpu(options.gpu, options.model.folders),
-      .extent = parse_extent(options.extent),
       .top_count = static_cast<std::size_t>(parse_count(options.top, "--top", 1000))};
   simulation.model = load_model(model_request(options.model));
   if (simulation.gpu) {
     std::string note = precision_note(simulation.model, *simulation.gpu);
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }
-  simulation.evaluation = evaluate(simulation.model.graph, strategy,
-                                   {.extent = simulation.extent,
-                                    .step = simulation.model.recipe.step,
-                                    .device = simulation.gpu ? &*simulation.gpu : nullptr});
+  const Graph& graph = simulation.model.graph;
+  simulation.evaluation =
+      evaluate_plan(graph, requested_plan(options, strategy, extent, graph),
+                    {.step = simulation.model.recipe.step,
+                     .device = simulation.gpu ? &*simulation.gpu : nullptr});
   return simulation;
 }
 
@@ -92,7 +106,7 @@ std::string simulate_text(const Simulation& simulation, bool all_steps) {
   const Evaluation& evaluation = simulation.evaluation;
   std::string text = model_header(simulation.model);
   if (simulation.gpu) text += gpu_header(*simulation.gpu);
-  text += extent_header(simulation.extent);
+  text += extent_header(simulation.evaluation.plan.extent);
   text += "\n" + summary_text(simulation);
   if (simulation.gpu) text += fits_text(simulation);
   text += "\n";
@@ -117,7 +131,7 @@ std::string simulate_json(const Simulation& simulation) {
   const Trace& trace = evaluation.trace;
   Json document = new_document();
   add_model(document, simulation.model);
-  document["extent"] = std::string(extent_name(simulation.extent));
+  document["extent"] = std::string(extent_name(simulation.evaluation.plan.extent));
   document["gpu"] = simulation.gpu ? Json(simulation.gpu->id) : Json();
   document["checkpointing"] = evaluation.name;
   document["resident_bytes"] = trace.resident_bytes;
@@ -153,6 +167,9 @@ std::string simulate_json(const Simulation& simulation) {
 
 ExitCode run_simulate(const SimulateOptions& options) {
   const Simulation simulation = simulate_model(options);
+  if (options.write_plan) {
+    write_plan_file(*options.write_plan, simulation.model.graph, simulation.evaluation.plan);
+  }
   write_output(options.json ? simulate_json(simulation)
                             : explained_dims(options.model, simulation.model) +
                                   simulate_text(simulation, options.all_steps));
@@ -167,6 +184,10 @@ Command add_simulate_command(CLI::App& app) {
   add_model_options(*command, options->model);
   add_gpu_option(*command, options->gpu);
   add_checkpointing_option(*command, options->checkpointing);
+  command->add_option("--plan", options->plan, "A plan file instead of a strategy")
+      ->type_name("FILE");
+  command->add_option("--write-plan", options->write_plan, "Write the plan to a file")
+      ->type_name("FILE");
   add_extent_option(*command, options->extent);
   command->add_option("--top", options->top, "How many of the largest to list; default 10")
       ->type_name("N");

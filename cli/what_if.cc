@@ -156,6 +156,7 @@ std::int64_t dim_value(const LoadedModel& model, std::string_view name) {
 std::int64_t training_state_bytes(const Graph& graph) {
   std::int64_t bytes = checked_add(parameter_bytes(graph), optimizer_state_bytes(graph),
                                    "parameters and optimizer states");
+  bytes = checked_add(bytes, master_weight_bytes(graph), "parameters and master weights");
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
     bytes = checked_add(bytes, tensor.bytes, "parameters, gradients and optimizer states");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "models/link_layers.h"
 #include "models/load_model.h"
 #include "models/plain_graph.h"
+#include "models/plan_file.h"
 #include "models/requirements.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
@@ -43,10 +45,23 @@ void read_all(const Document& document, const Node& node) {
   for (const Entry& entry : node.entries) read_all(document, entry.value);
 }
 
-// What `cairn fit` does with a graph. The validator is quadratic, so only small ones.
-void follow(const Graph& graph) {
+// The validator is quadratic, so it sees only small graphs.
+bool is_small(const Graph& graph) {
   constexpr std::size_t kMostOps = 200;
-  if (graph.ops.size() > kMostOps) return;
+  return graph.ops.size() <= kMostOps;
+}
+
+void check_lowered(const Graph& graph, const Plan& plan) {
+  const Schedule schedule = lower(graph, plan);
+  const Trace trace = simulate(graph, plan, schedule);
+  const ValidationResult verdict = validate(graph, plan, schedule);
+  CAIRN_CHECK(verdict.fault == Fault::kNone, verdict.message);
+  CAIRN_CHECK(verdict.peak_bytes == trace.peak_bytes, "two peaks");
+}
+
+// What `cairn fit` does with a graph.
+void follow(const Graph& graph) {
+  if (!is_small(graph)) return;
   parameter_bytes(graph);
   optimizer_state_bytes(graph);
   for (const Extent extent : {Extent::kNeeded, Extent::kPrefix, Extent::kWhole}) {
@@ -56,11 +71,7 @@ void follow(const Graph& graph) {
     const auto half = static_cast<std::int32_t>(graph.ops.size() / 2);
     if (half > 0) plan.regions.push_back({.begin = 0, .end = half});
     try {
-      const Schedule schedule = lower(graph, plan);
-      const Trace trace = simulate(graph, plan, schedule);
-      const ValidationResult verdict = validate(graph, plan, schedule);
-      CAIRN_CHECK(verdict.fault == Fault::kNone, verdict.message);
-      CAIRN_CHECK(verdict.peak_bytes == trace.peak_bytes, "two peaks");
+      check_lowered(graph, plan);
     } catch (const InputError&) {
     }
   }
@@ -91,7 +102,9 @@ void load_config(const FoundModel& found, bool text_part_only) {
   loads(found, experts);
 }
 
-// A family and the files that it mentions, between lines of three dashes.
+constexpr std::string_view kBetweenFiles = "\n---\n";
+
+// A family and the files that it mentions.
 struct FamilyFiles {
   std::string family = {};
   std::vector<Document> sections = {};
@@ -99,12 +112,11 @@ struct FamilyFiles {
 };
 
 FamilyFiles read_family_files(std::string_view bytes) {
-  constexpr std::string_view kBetween = "\n---\n";
   FamilyFiles files;
   while (!bytes.empty()) {
-    const std::size_t end = std::min(bytes.find(kBetween), bytes.size());
+    const std::size_t end = std::min(bytes.find(kBetweenFiles), bytes.size());
     const std::string text(bytes.substr(0, end));
-    bytes.remove_prefix(std::min(end + kBetween.size(), bytes.size()));
+    bytes.remove_prefix(std::min(end + kBetweenFiles.size(), bytes.size()));
     if (text.find("layer:") < text.find("family:")) {
       Layer layer = parse_layer(parse_document("fuzz", text));
       files.layers.emplace(layer.name, std::move(layer));
@@ -154,6 +166,25 @@ void plain_graph(std::string_view bytes) {
   try {
     const Document parsed = parse_document("fuzz", std::string(bytes));
     if (is_plain_graph(parsed)) follow(read_plain_graph(parsed, {.state_count = 2}));
+  } catch (const InputError&) {
+  }
+}
+
+void plan(std::string_view bytes) {
+  const std::size_t end = bytes.find(kBetweenFiles);
+  if (end == std::string_view::npos) return;
+  try {
+    const Document document = parse_document("fuzz", std::string(bytes.substr(0, end)));
+    if (!is_plain_graph(document)) return;
+    const Graph graph = read_plain_graph(document, {});
+    const std::string text(bytes.substr(end + kBetweenFiles.size()));
+    for (const Extent extent : {Extent::kNeeded, Extent::kPrefix, Extent::kWhole}) {
+      const Plan read = read_plan(parse_document("fuzz", text), graph, extent);
+      const std::string written = plan_file_text(graph, read);
+      const Plan again = read_plan(parse_document("written", written), graph, std::nullopt);
+      CAIRN_CHECK(again.extent == extent && plan_file_text(graph, again) == written, written);
+      if (is_small(graph)) check_lowered(graph, read);
+    }
   } catch (const InputError&) {
   }
 }

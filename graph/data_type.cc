@@ -37,6 +37,8 @@ bool is_floating(DataType type) {
   return type == DataType::kFloat32 || type == DataType::kBFloat16 || type == DataType::kFloat16;
 }
 
+DataType promoted_type(DataType a, DataType b) { return a == b ? a : DataType::kFloat32; }
+
 std::string_view data_type_name(DataType type) { return row_of(type).name; }
 
 std::optional<DataType> find_data_type(std::string_view name) {

@@ -16,6 +16,9 @@ enum class DataType { kFloat32, kBFloat16, kFloat16, kInt64, kInt32, kBool };
 std::int64_t bytes_per_element(DataType type);
 bool is_floating(DataType type);
 
+// What torch computes in where two floating types meet (c10/core/ScalarType.cpp, promoteTypes).
+DataType promoted_type(DataType a, DataType b);
+
 // Short names: fp32, bf16, fp16, int64, int32, bool.
 std::string_view data_type_name(DataType type);
 std::optional<DataType> find_data_type(std::string_view name);

@@ -88,6 +88,14 @@ std::int64_t optimizer_state_bytes(const Graph& graph) {
   return bytes;
 }
 
+std::int64_t master_weight_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    bytes = checked_add(bytes, tensor.master_weight_bytes, "bytes of the master weights");
+  }
+  return bytes;
+}
+
 std::int64_t element_count(const Shape& shape, const std::string& what) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
@@ -98,6 +106,11 @@ std::int64_t element_count(const Shape& shape, const std::string& what) {
     count = checked_multiply(count, extent, "tensor '{}': its number of elements", what);
   }
   return count;
+}
+
+std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what) {
+  return checked_multiply(element_count(shape, what), bytes_per_element(type),
+                          "tensor '{}': its bytes", what);
 }
 
 }  // namespace cairn

@@ -44,8 +44,9 @@ struct Tensor {
   bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
-  // Parameters only: what the optimizer keeps for it from its first step on, and makes for it
-  // while it steps, before and behind the update itself.
+  // Parameters only: the optimizer's own copy of it, from load on; what the optimizer keeps for it
+  // from its first step on, and makes for it while it steps, before and behind the update itself.
+  std::int64_t master_weight_bytes = 0;
   std::int64_t optimizer_state_bytes = 0;
   std::int64_t optimizer_temporary_bytes = 0;
   std::int64_t optimizer_carried_bytes = 0;  // of the temporaries, still there in the next one's
@@ -87,12 +88,13 @@ struct OpAttributes {
   bool bias = false;          // linear and the like have one; of attention it is learned
   bool causal = false;        // attention: token i sees tokens 0 to i
   std::int64_t window = 0;    // attention: keys that a query sees; 0: all
-  bool softcap = false;       // attention: a scaled tanh of the scores, which only eager keeps
+  bool softcap = false;       // attention, losses: a scaled tanh of the scores or logits
   bool sinks = false;         // attention: a learned score a head, without a value
 
   double probability = 0.0;                // dropout, attention: of dropping an element
   std::optional<DataType> data_type = {};  // cast, softmax: of the output; linear: of the product
-  bool in_place = false;                   // relu, add: over the first input's storage
+  bool in_place = false;                   // relu, add, rope: over the first input's storage
+  bool gradient_in_place = false;          // Backward makes no tensor for the inputs' gradients
 
   std::int64_t kernel = 0;   // conv, pools: side of the square, in pixels
   std::int64_t stride = 0;   // conv, pools: in pixels; 0: conv 1, pools the kernel
@@ -116,7 +118,10 @@ struct Op {
   std::vector<TensorId> outputs = {};
   std::vector<TensorId> auxiliaries = {};
   std::vector<TensorId> saved = {};         // what Backward reads, besides gradients; no repeats
+  std::vector<TensorId> unread_saved = {};  // the same where the loss does not depend on the op
   std::vector<bool> gradient_aliases = {};  // per input: its gradient aliases that of outputs[0]
+  // Per input: the saved tensor over which Backward writes its gradient, or kNoTensor.
+  std::vector<TensorId> gradient_places = {};
   std::vector<bool> gradient_views = {};  // per input: nothing is added into its gradient (rule 10)
 
   std::int64_t workspace_bytes = 0;
@@ -130,6 +135,8 @@ struct Op {
   SideEffect side_effect = SideEffect::kNone;
   bool in_place = false;      // outputs[0] overwrites inputs[0]'s storage
   bool has_backward = false;  // some output has a gradient
+  // A custom autograd.Function: it saves its inputs too when its forward is over, not before.
+  bool saves_after_forward = false;
 };
 
 struct Graph {
@@ -159,8 +166,10 @@ std::int64_t active_parameter_count(const Graph& graph);
 std::int64_t trainable_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
+std::int64_t master_weight_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
 std::int64_t element_count(const Shape& shape, const std::string& what);
+std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what);
 
 }  // namespace cairn

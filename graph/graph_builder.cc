@@ -77,6 +77,10 @@ void derive_gradients(Graph& graph) {
     op.has_backward = std::any_of(op.outputs.begin(), op.outputs.end(),
                                   [&](TensorId id) { return graph.tensor(id).has_gradient; });
     if (!op.has_backward) {
+      const bool is_recorded = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+        return graph.tensor(id).requires_grad;
+      });
+      if (is_recorded) op.unread_saved = std::move(op.saved);
       op.saved.clear();
       continue;
     }
@@ -106,28 +110,12 @@ void GraphBuilder::check_readable(const std::string& op_name,
   }
 }
 
-GraphBuilder::GraphBuilder(std::string name, DataType parameter_type,
-                           const OptimizerRule& optimizer)
-    : parameter_type_(parameter_type),
+GraphBuilder::GraphBuilder(std::string name, Precision precision, const OptimizerRule& optimizer)
+    : precision_(precision),
       optimizer_(optimizer),
       tensors_by_name_(name_index<TensorId>(graph_)),
       ops_by_name_(name_index<OpId>(graph_)) {
   graph_.name = std::move(name);
-}
-
-TensorId GraphBuilder::add_parameter_tensor(Tensor tensor) {
-  tensor.role = TensorRole::kParameter;
-  if (tensor.requires_grad) {
-    const auto times = [&tensor](std::int64_t count, std::string_view what) {
-      return checked_multiply(tensor.bytes, count, what, tensor.name);
-    };
-    constexpr std::string_view kTemporaries = "parameter '{}': temporaries of the optimizer";
-    tensor.optimizer_state_bytes =
-        times(optimizer_.state_count, "parameter '{}': optimizer states");
-    tensor.optimizer_temporary_bytes = times(optimizer_.temporary_count, kTemporaries);
-    tensor.optimizer_carried_bytes = times(optimizer_.carried_count, kTemporaries);
-  }
-  return add_tensor(std::move(tensor), kNoTensor);
 }
 
 TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
@@ -163,18 +151,9 @@ TensorId GraphBuilder::add_tensor(Tensor tensor, TensorId view_of) {
   return id;
 }
 
-namespace {
-
-std::int64_t shape_bytes(const std::string& name, DataType type, const Shape& shape) {
-  return checked_multiply(element_count(shape, name), bytes_per_element(type),
-                          "tensor '{}': its bytes", name);
-}
-
-}  // namespace
-
 TensorId GraphBuilder::add_input(const std::string& name, DataType type, Shape shape,
                                  bool requires_grad) {
-  const std::int64_t bytes = shape_bytes(name, type, shape);
+  const std::int64_t bytes = tensor_bytes(type, shape, name);
   return add_tensor({.name = name,
                      .data_type = type,
                      .shape = std::move(shape),
@@ -189,21 +168,6 @@ TensorId GraphBuilder::add_input_bytes(const std::string& name, std::int64_t byt
   return add_tensor(
       {.name = name, .bytes = bytes, .role = TensorRole::kInput, .requires_grad = requires_grad},
       kNoTensor);
-}
-
-TensorId GraphBuilder::add_parameter(const std::string& name, DataType type, Shape shape,
-                                     bool trainable) {
-  const std::int64_t bytes = shape_bytes(name, type, shape);
-  return add_parameter_tensor({.name = name,
-                               .data_type = type,
-                               .shape = std::move(shape),
-                               .bytes = bytes,
-                               .requires_grad = trainable});
-}
-
-TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t bytes,
-                                           bool trainable) {
-  return add_parameter_tensor({.name = name, .bytes = bytes, .requires_grad = trainable});
 }
 
 TensorId GraphBuilder::find(std::string_view name) const {
@@ -271,7 +235,7 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
     return add_tensor({.name = name,
                        .data_type = sketch.data_type,
                        .shape = sketch.shape,
-                       .bytes = shape_bytes(name, sketch.data_type, sketch.shape),
+                       .bytes = tensor_bytes(sketch.data_type, sketch.shape, name),
                        .role = role,
                        .producer = id,
                        .requires_grad = role == TensorRole::kOutput && requires_grad &&
@@ -285,41 +249,6 @@ void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
   for (const TensorSketch& sketch : derivation.auxiliaries) {
     op.auxiliaries.push_back(add(sketch, TensorRole::kAuxiliary, true));
   }
-}
-
-// The op's parameters, made or shared, in the order its kind asks for them.
-std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
-  std::vector<TensorId> parameters;
-  std::size_t shared_count = 0;
-  if (request.kind->parameters != nullptr) {
-    const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
-    const std::vector<const Tensor*> no_parameters;
-    const std::vector<TensorSketch> sketches =
-        request.kind->parameters({request.name, request.attributes, inputs, no_parameters});
-    for (const TensorSketch& sketch : sketches) {
-      const auto shared =
-          std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
-                       [&](const auto& entry) { return entry.first == sketch.suffix; });
-      if (shared == request.shared_parameters.end()) {
-        const std::string name = request.name + "." + sketch.suffix;
-        const bool trainable = trainable_ && !frozen_.contains(name);
-        parameters.push_back(add_parameter(name, parameter_type_, sketch.shape, trainable));
-        continue;
-      }
-      const Tensor& parameter = graph_.tensor(shared->second);
-      if (parameter.shape != sketch.shape) {
-        throw InputError(fmt::format("op '{}': its {} cannot be '{}': the shapes differ",
-                                     request.name, sketch.suffix, parameter.name));
-      }
-      parameters.push_back(shared->second);
-      ++shared_count;
-    }
-  }
-  if (shared_count < request.shared_parameters.size()) {
-    throw InputError(fmt::format("op '{}': this {} has no parameter '{}' to share", request.name,
-                                 request.kind->name, request.shared_parameters.front().first));
-  }
-  return parameters;
 }
 
 std::vector<const Tensor*> GraphBuilder::tensors_of(const std::vector<TensorId>& ids) const {
@@ -338,6 +267,11 @@ void GraphBuilder::apply(const OpDerivation& derivation, Op& op) {
   op.saved.erase(std::unique(op.saved.begin(), op.saved.end()), op.saved.end());
   op.gradient_aliases.assign(op.inputs.size(), false);
   for (const std::size_t i : derivation.gradient_alias_inputs) op.gradient_aliases[i] = true;
+  op.gradient_places.assign(op.inputs.size(), kNoTensor);
+  for (const GradientPlace& place : derivation.gradient_places) {
+    op.gradient_places[place.input] =
+        place.auxiliary ? op.auxiliaries[*place.auxiliary] : op.inputs[place.input];
+  }
   op.gradient_views.assign(op.inputs.size(), false);
   for (const std::size_t i : derivation.gradient_view_inputs) op.gradient_views[i] = true;
   op.workspace_bytes = derivation.workspace_bytes;
@@ -358,7 +292,7 @@ Shape GraphBuilder::output_shape(const OpRequest& request) const {
     const std::vector<const Tensor*> none;
     for (const TensorSketch& sketch :
          request.kind->parameters({request.name, request.attributes, inputs, none})) {
-      parameters.push_back({.data_type = parameter_type_, .shape = sketch.shape});
+      parameters.push_back({.data_type = precision_.parameter_type, .shape = sketch.shape});
     }
   }
   std::vector<const Tensor*> parameter_pointers;
@@ -368,12 +302,14 @@ Shape GraphBuilder::output_shape(const OpRequest& request) const {
       .shape;
 }
 
-std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
+std::vector<TensorId> GraphBuilder::add_op(const OpRequest& asked) {
+  OpRequest request = asked;
   CAIRN_CHECK(request.kind != nullptr && request.kind->derive != nullptr, request.name);
   check_input_count(request);
   check_readable(request.name, request.inputs);
   check_input_types(graph_, request);
-  const std::vector<TensorId> parameter_ids = add_parameters(request);
+  std::vector<TensorId> parameter_ids = add_parameters(request);
+  cast_reads(request, parameter_ids);
   Op op{.name = request.name,
         .module = request.module,
         .kind = request.kind,
@@ -384,6 +320,11 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& request) {
   const std::vector<const Tensor*> inputs = tensors_of(request.inputs);
   const std::vector<const Tensor*> parameters = tensors_of(parameter_ids);
   apply(request.kind->derive({request.name, request.attributes, inputs, parameters}), op);
+  if (request.is_logits) {
+    for (const auto* const made : {&op.outputs, &op.auxiliaries}) {
+      for (const TensorId tensor : *made) mark_logits(tensor);
+    }
+  }
   std::vector<TensorId> outputs = op.outputs;
   finish_op(std::move(op));
   return outputs;
@@ -400,8 +341,10 @@ Graph GraphBuilder::build(TensorId loss) {
     throw InputError(fmt::format("the loss '{}' is an auxiliary, which only a Backward reads",
                                  graph_.tensor(loss).name));
   }
+  hold_cached_casts();
   derive_gradients(graph_);
   check_in_place(graph_, keep_all_plan(graph_).order);
+  check_gradient_places(graph_);
   return std::move(graph_);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -11,6 +13,7 @@
 #include "graph/name_index.h"
 #include "graph/ops/op_kind.h"
 #include "graph/optimizer_rule.h"
+#include "graph/precision.h"
 
 // Builds a Graph op by op, in execution order, and derives what each op makes and saves.
 // Everything that a user's file can get wrong throws InputError naming the op or tensor.
@@ -25,8 +28,11 @@ struct OpRequest {
   std::vector<TensorId> inputs = {};
   // Parameters to share instead of making new ones, by suffix: {"weight", embed.weight}.
   std::vector<std::pair<std::string, TensorId>> shared_parameters = {};
+  bool is_logits = false;          // so is all that it makes
+  std::string parameters_of = {};  // begins the names of new parameters; "": the op's name
   std::string module = {};
   std::int32_t block = -1;
+  bool autocast = true;  // false: below autocast, in a function whose own inputs it has cast
 };
 
 // An op that states everything itself: `custom`.
@@ -43,7 +49,9 @@ struct CustomOp {
   std::vector<CustomTensor> auxiliaries = {};
   std::vector<std::string> saved = {};             // names of inputs, outputs, auxiliaries
   std::vector<std::string> gradient_aliases = {};  // inputs whose gradient aliases outputs[0]'s
-  std::vector<std::string> gradient_views = {};    // inputs whose gradient is not added into
+  // An input, and the saved tensor over which Backward writes its gradient.
+  std::vector<std::pair<std::string, std::string>> gradient_places = {};
+  std::vector<std::string> gradient_views = {};  // inputs whose gradient is not added into
   std::int64_t workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
   std::optional<std::int64_t> sweep_workspace_bytes = {};
@@ -52,13 +60,16 @@ struct CustomOp {
   RecomputePolicy recompute = RecomputePolicy::kYes;
   SideEffect side_effect = SideEffect::kNone;
   bool in_place = false;
+  bool saves_after_forward = false;
   std::string module = {};
   std::int32_t block = -1;
 };
 
 class GraphBuilder {
  public:
-  GraphBuilder(std::string name, DataType parameter_type, const OptimizerRule& optimizer = {});
+  GraphBuilder(std::string name, Precision precision, const OptimizerRule& optimizer = {});
+  GraphBuilder(std::string name, DataType parameter_type, const OptimizerRule& optimizer = {})
+      : GraphBuilder(std::move(name), Precision{.parameter_type = parameter_type}, optimizer) {}
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
@@ -67,6 +78,7 @@ class GraphBuilder {
   TensorId add_parameter(const std::string& name, DataType type, Shape shape, bool trainable);
   TensorId add_parameter_bytes(const std::string& name, std::int64_t bytes, bool trainable);
 
+  // Adds the op, and before it the casts of what it reads that autocast or its own dtype makes.
   // Returns the op's outputs. Throws InputError on a wrong number of inputs, an attribute the kind
   // needs, shapes that do not fit, sizes past 2^63 - 1, or a name used before.
   std::vector<TensorId> add_op(const OpRequest& request);
@@ -107,6 +119,16 @@ class GraphBuilder {
   TensorId add_tensor(Tensor tensor, TensorId view_of);
   TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
+  TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
+                    DataType type);
+  TensorId cast_parameter(const OpRequest& reader, TensorId parameter, DataType type);
+  struct ReadTypes {
+    std::optional<DataType> inputs = {};  // of floating-point ones
+    std::optional<DataType> parameters = {};
+  };
+  ReadTypes read_types(OpRequest& request) const;
+  void hold_cached_casts();
+  void cast_reads(OpRequest& request, std::vector<TensorId>& parameters);
   std::vector<const Tensor*> tensors_of(const std::vector<TensorId>& ids) const;
   void add_sketches(const OpDerivation& derivation, Op& op);
   void apply(const OpDerivation& derivation, Op& op);
@@ -114,8 +136,9 @@ class GraphBuilder {
   void finish_op(Op op);
 
   Graph graph_ = {};
-  DataType parameter_type_ = DataType::kFloat32;
+  Precision precision_ = {};
   OptimizerRule optimizer_ = {};
+  std::map<TensorId, TensorId> cached_casts_ = {};  // autocast's, by parameter
   bool trainable_ = true;
   std::unordered_set<std::string> frozen_ = {};
   NameIndex<TensorId> tensors_by_name_;

@@ -25,7 +25,8 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
         .backward = custom.backward,
         .recompute = custom.recompute,
         .side_effect = custom.side_effect,
-        .in_place = custom.in_place};
+        .in_place = custom.in_place,
+        .saves_after_forward = custom.saves_after_forward};
   const bool requires_grad =
       std::any_of(custom.inputs.begin(), custom.inputs.end(),
                   [&](TensorId input) { return graph_.tensor(input).requires_grad; });
@@ -80,6 +81,13 @@ std::vector<TensorId> GraphBuilder::add_custom(const CustomOp& custom) {
     }
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == aliased) op.gradient_aliases[i] = true;
+    }
+  }
+  op.gradient_places.assign(op.inputs.size(), kNoTensor);
+  for (const auto& [input, place] : custom.gradient_places) {
+    const TensorId of = of_this_op(input, true, "places the gradient of");
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == of) op.gradient_places[i] = of_this_op(place, false, "overwrites");
     }
   }
   op.gradient_views.assign(op.inputs.size(), false);

@@ -66,7 +66,51 @@ void refuse_overwritten_residents(const Graph& graph) {
   }
 }
 
+// By storage: how often ops read tensors on it.
+std::vector<std::size_t> count_reads(const Graph& graph) {
+  std::vector<std::size_t> reads(graph.storages.size(), 0);
+  for (const Op& op : graph.ops) {
+    for (const TensorId input : op.inputs) ++reads[index(graph.tensor(input).storage)];
+  }
+  return reads;
+}
+
+void check_gradient_place(const Graph& graph, const Op& op, std::size_t input,
+                          const std::vector<std::size_t>& reads) {
+  const TensorId place = op.gradient_places[input];
+  const Tensor& over = graph.tensor(place);
+  const Tensor& of = graph.tensor(op.inputs[input]);
+  const std::string what = fmt::format(
+      "op '{}': its Backward writes the gradient of '{}' over '{}'", op.name, of.name, over.name);
+  if (std::find(op.saved.begin(), op.saved.end(), place) == op.saved.end()) {
+    throw InputError(what + ", which it does not save");
+  }
+  if (over.bytes != of.bytes) {
+    throw InputError(
+        fmt::format("{}, but they are of {} and {} bytes", what, of.bytes, over.bytes));
+  }
+  const std::size_t own_reads = over.role == TensorRole::kAuxiliary ? 0 : 1;
+  if (graph.storage(over.storage).owner != place || is_resident(over) ||
+      reads[index(over.storage)] > own_reads ||
+      std::count(op.gradient_places.begin(), op.gradient_places.end(), place) > 1) {
+    throw InputError(what + ", which something else still reads");
+  }
+}
+
 }  // namespace
+
+void check_gradient_places(const Graph& graph) {
+  const auto is_place = [](TensorId place) { return place != kNoTensor; };
+  std::vector<std::size_t> reads;
+  for (const Op& op : graph.ops) {
+    const std::vector<TensorId>& places = op.gradient_places;
+    if (!op.has_backward || std::none_of(places.begin(), places.end(), is_place)) continue;
+    if (reads.empty()) reads = count_reads(graph);
+    for (std::size_t input = 0; input < places.size(); ++input) {
+      if (is_place(places[input])) check_gradient_place(graph, op, input, reads);
+    }
+  }
+}
 
 void check_in_place(const Graph& graph, const std::vector<OpId>& order) {
   if (!has_in_place(graph)) return;

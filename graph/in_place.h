@@ -22,4 +22,8 @@ void check_in_place(const Graph& graph, const std::vector<OpId>& order);
 void check_in_place_regions(const Graph& graph, const std::vector<OpId>& order,
                             const RegionTree& tree);
 
+// Throws InputError when a Backward would write a gradient over a tensor that is not saved, that is
+// not as large, or that another op reads too.
+void check_gradient_places(const Graph& graph);
+
 }  // namespace cairn

@@ -17,19 +17,36 @@ struct Hold {
   std::vector<TensorId> tensors = {};
 };
 
+// What the function of a region held, and lets go of behind a step of the sequence.
+struct Release {
+  std::size_t step = 0;
+  std::vector<TensorId> tensors = {};
+};
+
 class Lowering {
  public:
   Lowering(const Graph& graph, const Plan& plan)
       : graph_(graph),
         plan_(plan),
         tree_(flatten_regions(graph, plan)),
-        sets_(recompute_sets(graph, plan, tree_)) {
+        sets_(recompute_sets(graph, plan, tree_)),
+        inputs_(region_inputs(graph, tree_)) {
     is_recomputed_.assign(tree_.frames.size(), false);
     is_recomputed_[0] = true;
+    last_read_at_.assign(graph.tensors.size(), -1);
+    for (std::size_t i = 0; i < plan.order.size(); ++i) {
+      for (const TensorId input : graph.op(plan.order[i]).inputs) {
+        last_read_at_[index(input)] = static_cast<std::int32_t>(i);
+      }
+    }
   }
 
   Schedule lower() {
-    for (const OpId op : plan_.order) sequence_.push_back({.kind = StepKind::kCompute, .op = op});
+    check_keep_lists();
+    for (const OpId op : plan_.order) {
+      sequence_.push_back({.kind = StepKind::kCompute, .op = op});
+      release_at_end(0, op);
+    }
     close_run();
     for (std::size_t i = plan_.order.size(); i-- > 0;) {
       const OpId op = plan_.order[i];
@@ -38,10 +55,24 @@ class Lowering {
       sequence_.push_back({.kind = StepKind::kBackward, .op = op});
       close_run();
     }
+    std::stable_sort(released_after_.begin(), released_after_.end(),
+                     [](const Release& a, const Release& b) { return a.step < b.step; });
     return {.steps = with_frees(), .warnings = std::move(sets_.warnings)};
   }
 
  private:
+  void check_keep_lists() const {
+    const TensorId useless = sets_.useless_keep;
+    if (useless == kNoTensor) return;
+    const std::int32_t made_at = tree_.position_of_op[index(graph_.tensor(useless).producer)];
+    for (const Region& region : plan_.regions) {
+      if (made_at < region.begin || made_at >= region.end) continue;
+      throw InputError(
+          fmt::format("plan: region [{}, {}) keeps '{}', which no Backward and no recompute reads",
+                      region.begin, region.end, graph_.tensor(useless).name));
+    }
+  }
+
   // The recomputes that have to stand before the Backward of `op`: rule 18 and section 5.
   void recompute_for(OpId op) {
     const std::int32_t frame = tree_.frame_of_op[index(op)];
@@ -77,10 +108,79 @@ class Lowering {
     if (is_recomputed_[i]) return;
     is_recomputed_[i] = true;
     for (const std::int32_t outer : sets_.reads_frames[i]) recompute(outer);
+    const std::size_t first_step = sequence_.size();
     for (const OpId op : sets_.ops_of_frame[i]) {
       sequence_.push_back({.kind = StepKind::kRecompute, .op = op});
+      release_at_end(frame, op);
     }
+    release_in_recompute(frame, first_step);
     close_run();
+  }
+
+  // Section 5: what a recompute makes, or takes from what was kept, its function holds up to the
+  // last op that reads it, whether that runs again or not; to the end of the recompute where that
+  // is past its stop. There a nested region lets go of what it was passed.
+  void release_in_recompute(std::int32_t frame, std::size_t first_step) {
+    const auto i = static_cast<std::size_t>(frame);
+    if (plan_.extent == Extent::kNeeded || sequence_.empty()) return;
+    const bool is_nested = tree_.frames[i].depth > 1;
+    if (plan_.extent == Extent::kPrefix && is_nested) {
+      released_after_.push_back({.step = sequence_.size() - 1, .tensors = inputs_[i]});
+    }
+    for (const OpId op : sets_.ops_of_frame[i]) {
+      for (const TensorId made : graph_.op(op).outputs) release_made(frame, first_step, made);
+    }
+    for (const TensorId kept : kept_before_stop(frame)) release_made(frame, first_step, kept);
+  }
+
+  // Behind the last step of the recompute at or before the last op that reads it.
+  void release_made(std::int32_t frame, std::size_t first_step, TensorId tensor) {
+    const std::vector<OpId>& ops = sets_.ops_of_frame[static_cast<std::size_t>(frame)];
+    const std::int32_t made_at = tree_.position_of_op[index(graph_.tensor(tensor).producer)];
+    const std::int32_t until = std::max(made_at, last_read_at_[index(tensor)]);
+    const auto behind = std::upper_bound(
+        ops.begin(), ops.end(), until,
+        [&](std::int32_t position, OpId op) { return position < tree_.position_of_op[index(op)]; });
+    const std::size_t steps = first_step + static_cast<std::size_t>(behind - ops.begin());
+    if (steps > 0) released_after_.push_back({.step = steps - 1, .tensors = {tensor}});
+  }
+
+  // What an outermost region keeps, and its recompute takes: made before the stop.
+  std::vector<TensorId> kept_before_stop(std::int32_t frame) const {
+    std::vector<TensorId> before;
+    for (const TensorId kept : keep_list(frame)) {
+      if (!is_behind_stop(frame, kept)) before.push_back(kept);
+    }
+    return before;
+  }
+
+  bool is_behind_stop(std::int32_t frame, TensorId tensor) const {
+    const OpId producer = graph_.tensor(tensor).producer;
+    return tree_.position_of_op[index(producer)] >=
+           sets_.stop_of_frame[static_cast<std::size_t>(frame)];
+  }
+
+  // `prefix` only: no other checkpoint of torch has one.
+  const std::vector<TensorId>& keep_list(std::int32_t frame) const {
+    static const std::vector<TensorId> kNothing;
+    if (plan_.extent != Extent::kPrefix) return kNothing;
+    for (const Region& region : plan_.regions) {
+      const Frame& of = tree_.frames[static_cast<std::size_t>(frame)];
+      if (of.depth == 1 && region.begin == of.begin) return region.keep;
+    }
+    return kNothing;
+  }
+
+  // Section 5: a region's function holds what it was passed until it is over, in forward and where
+  // the recompute of `around` runs it.
+  void release_at_end(std::int32_t around, OpId op) {
+    if (plan_.extent == Extent::kNeeded) return;
+    for (std::int32_t frame = tree_.frame_of_op[index(op)]; frame != around;
+         frame = tree_.frames[static_cast<std::size_t>(frame)].parent) {
+      const auto i = static_cast<std::size_t>(frame);
+      if (tree_.frames[i].end != tree_.position_of_op[index(op)] + 1) return;
+      released_after_.push_back({.step = sequence_.size() - 1, .tensors = inputs_[i]});
+    }
   }
 
   // The steps added since the last run closed are one: forward, or one recompute.
@@ -101,25 +201,28 @@ class Lowering {
 
   std::int32_t position_of(OpId op) const { return tree_.position_of_op[index(op)]; }
 
+  // `prefix`: what is passed to an outermost region, to the last Backward in it that saves
+  // something. `whole`: what is passed to any, to its last Backward.
   std::vector<Hold> holds() const {
     if (plan_.extent == Extent::kNeeded) return {};
-    std::vector<std::vector<TensorId>> inputs = region_inputs(graph_, tree_);
     std::vector<Hold> holds(tree_.frames.size());
     for (std::size_t i = plan_.order.size(); i-- > 0;) {
       const OpId op = plan_.order[i];
       if (!graph_.op(op).has_backward) continue;
-      const std::int32_t own = tree_.frame_of_op[index(op)];
-      if (plan_.extent == Extent::kPrefix) {
-        if (!graph_.op(op).saved.empty()) holds[static_cast<std::size_t>(own)].op = op;
-        continue;
-      }
-      for (std::int32_t frame = own; frame > 0;
+      if (plan_.extent == Extent::kPrefix && graph_.op(op).saved.empty()) continue;
+      for (std::int32_t frame = tree_.frame_of_op[index(op)]; frame > 0;
            frame = tree_.frames[static_cast<std::size_t>(frame)].parent) {
         holds[static_cast<std::size_t>(frame)].op = op;
       }
     }
     for (std::size_t frame = 1; frame < holds.size(); ++frame) {
-      holds[frame].tensors = std::move(inputs[frame]);
+      const bool is_nested = tree_.frames[frame].depth > 1;
+      if (plan_.extent == Extent::kWhole || !is_nested) holds[frame].tensors = inputs_[frame];
+      for (const TensorId kept : keep_list(static_cast<std::int32_t>(frame))) {
+        if (is_behind_stop(static_cast<std::int32_t>(frame), kept)) {
+          holds[frame].tensors.push_back(kept);  // no recompute takes it
+        }
+      }
     }
     holds.erase(holds.begin());
     return holds;
@@ -136,12 +239,20 @@ class Lowering {
     }
     std::vector<std::size_t> last_read(graph_.tensors.size(), kNotRead);
     std::vector<std::vector<TensorId>> dying(sequence_.size());  // by step
+    auto released = released_after_.rbegin();
     for (std::size_t i = sequence_.size(); i-- > 0;) {
       const auto read = [&](TensorId tensor) {
         if (last_read[index(tensor)] == kNotRead) last_read[index(tensor)] = i;
       };
       const Step& step = sequence_[i];
       const Op& op = graph_.op(step.op);
+      for (; released != released_after_.rend() && released->step == i; ++released) {
+        // What the step itself makes is not held: that is over when the next one begins.
+        const bool makes = step.kind != StepKind::kBackward;
+        for (const TensorId tensor : released->tensors) {
+          if (!makes || graph_.tensor(tensor).producer != step.op) read(tensor);
+        }
+      }
       if (step.kind == StepKind::kBackward) {
         for (const TensorId tensor : op.saved) read(tensor);
         for (const TensorId tensor : held_until[index(step.op)]) read(tensor);
@@ -189,9 +300,12 @@ class Lowering {
   const Plan& plan_;
   RegionTree tree_;
   RecomputeSets sets_;
+  std::vector<std::vector<TensorId>> inputs_;    // by frame
+  std::vector<std::int32_t> last_read_at_ = {};  // by tensor: in forward, position of the last op
   std::vector<bool> is_recomputed_ = {};
-  std::vector<Step> sequence_ = {};        // without frees
-  std::vector<std::size_t> run_end_ = {};  // by step of the sequence: one past the end of its run
+  std::vector<Step> sequence_ = {};           // without frees
+  std::vector<std::size_t> run_end_ = {};     // by step: one past the end of its run
+  std::vector<Release> released_after_ = {};  // by step
 };
 
 }  // namespace

@@ -11,6 +11,8 @@
 namespace cairn {
 namespace {
 
+constexpr Extent kExtents[] = {Extent::kNeeded, Extent::kPrefix, Extent::kWhole};
+
 // Returns the position of each op, by id.
 std::vector<std::int32_t> check_order(const Graph& graph, const Plan& plan) {
   if (plan.order.size() != graph.ops.size()) {
@@ -100,6 +102,19 @@ std::string_view extent_name(Extent extent) {
       return "whole";
   }
   CAIRN_CHECK(false, "unknown extent");
+}
+
+std::optional<Extent> find_extent(std::string_view name) {
+  for (const Extent extent : kExtents) {
+    if (name == extent_name(extent)) return extent;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> extent_names() {
+  std::vector<std::string> names;
+  for (const Extent extent : kExtents) names.emplace_back(extent_name(extent));
+  return names;
 }
 
 }  // namespace cairn

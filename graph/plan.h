@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,5 +49,7 @@ Plan keep_all_plan(const Graph& graph);
 void check_plan(const Graph& graph, const Plan& plan);
 
 std::string_view extent_name(Extent extent);
+std::optional<Extent> find_extent(std::string_view name);
+std::vector<std::string> extent_names();
 
 }  // namespace cairn

@@ -15,6 +15,7 @@ class SetBuilder {
       : graph_(graph), plan_(plan), tree_(tree) {
     sets_.ops_of_frame.resize(tree.frames.size());
     sets_.reads_frames.resize(tree.frames.size());
+    sets_.stop_of_frame.assign(tree.frames.size(), 0);
     sets_.is_kept.assign(graph.tensors.size(), false);
     needed_.resize(tree.frames.size());
     is_read_.assign(graph.tensors.size(), false);
@@ -123,6 +124,7 @@ class SetBuilder {
     if (!is_triggered(region)) return;
     const bool whole = plan_.extent == Extent::kWhole;
     const std::int32_t end = whole ? region.end : end_of_last_save_event(frame);
+    sets_.stop_of_frame[static_cast<std::size_t>(frame)] = end;
     for (std::int32_t i = region.begin; i < end; ++i) {
       const OpId id = plan_.order[static_cast<std::size_t>(i)];
       const Op& op = graph_.op(id);
@@ -145,9 +147,11 @@ class SetBuilder {
     for (std::int32_t i = region.begin; i < region.end; ++i) {
       const OpId id = plan_.order[static_cast<std::size_t>(i)];
       const Op& op = graph_.op(id);
-      if (tree_.frame_of_op[index(id)] == frame && op.has_backward) {
-        for (const TensorId tensor : op.saved) {
-          end = std::max(end, graph_.tensor(tensor).producer == id ? i + 1 : i);
+      if (tree_.frame_of_op[index(id)] != frame) continue;
+      for (const auto* saved : {&op.saved, &op.unread_saved}) {
+        for (const TensorId tensor : *saved) {
+          const bool is_behind = op.saves_after_forward || graph_.tensor(tensor).producer == id;
+          end = std::max(end, is_behind ? i + 1 : i);
         }
       }
     }
@@ -223,15 +227,23 @@ class SetBuilder {
   void check_keep_lists() {
     for (const Region& region : plan_.regions) {
       for (const TensorId kept : region.keep) {
-        if (!is_read_[index(kept)]) {
-          throw InputError(
-              fmt::format("plan: region [{}, {}) keeps '{}', which no Backward and "
-                          "no recompute reads",
-                          region.begin, region.end, graph_.tensor(kept).name));
-        }
+        if (!is_read_[index(kept)] && sets_.useless_keep == kNoTensor) sets_.useless_keep = kept;
+        warn_of_keep_inside(graph_.tensor(kept));
         warn_of_partial_keep(graph_.op(graph_.tensor(kept).producer), kept);
       }
     }
+  }
+
+  // Rule 25: a selective context of torch answers in the recompute of its own region alone.
+  void warn_of_keep_inside(const Tensor& kept) {
+    const std::int32_t frame = tree_.frame_of_op[index(kept.producer)];
+    if (plan_.extent != Extent::kPrefix ||
+        tree_.frames[static_cast<std::size_t>(frame)].depth < 2) {
+      return;
+    }
+    sets_.warnings.push_back(fmt::format(
+        "'{}' is kept, but made in an inner region, which torch recomputes all the same",
+        kept.name));
   }
 
   // Rule 24: an op that reruns for one output makes the kept one again.

@@ -7,10 +7,11 @@ namespace {
 
 bool are_alike(const Op& a, const Op& b) {
   return a.kind == b.kind && a.block == b.block && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.auxiliaries == b.auxiliaries && a.saved == b.saved &&
-         a.gradient_aliases == b.gradient_aliases && a.recompute == b.recompute &&
+         a.auxiliaries == b.auxiliaries && a.saved == b.saved && a.unread_saved == b.unread_saved &&
+         a.gradient_aliases == b.gradient_aliases && a.gradient_places == b.gradient_places &&
+         a.gradient_views == b.gradient_views && a.recompute == b.recompute &&
          a.side_effect == b.side_effect && a.in_place == b.in_place &&
-         a.has_backward == b.has_backward &&
+         a.saves_after_forward == b.saves_after_forward && a.has_backward == b.has_backward &&
          a.sweep_workspace_bytes.has_value() == b.sweep_workspace_bytes.has_value();
 }
 

@@ -85,12 +85,14 @@ struct FamilyOp {
   std::vector<std::pair<AttributeKey, PlacedExpression>> attributes = {};
   std::vector<PlacedExpression> widths = {};  // AttributeKey::kWidths
   std::vector<std::pair<std::string, PlacedExpression>> layer_attributes = {};  // of a composite
-  std::string data_type = {};                      // "", a type's name, or "activation"
+  std::string data_type = {};                      // "", or one of type_names_of_files()
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
   std::string held_until = {};  // "", a scope below, or a later op's name
   bool is_logits = false;
+  bool is_cap = false;   // of the logits: part of a loss that takes the head
+  bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };
 
 // Until when a name holds its tensor, besides the names of ops of its list.
@@ -111,11 +113,14 @@ struct FamilyItem {
   Position position = {};
 };
 
-// How one op kind is run: by its own kernel, or spelled out by a layer file.
+// How one op kind is run: by its own kernel, or spelled out by a layer file. Or which composite
+// stands for the one that ops name.
 struct Implementation {
+  std::string option = {};  // of kImplementationOptions, which chooses; "": always the default
   std::string default_choice = {};
   std::map<std::string, std::string> layer_of_choice = {};  // "" is the kind's own kernel
   const Document* document = nullptr;
+  Position key_position = {};
   Position position = {};
 };
 
@@ -133,7 +138,7 @@ struct Family {
   std::vector<FamilyNote> notes = {};
   std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
   std::vector<FamilyInput> inputs = {};
-  std::map<std::string, Implementation> implementations = {};  // by op kind
+  std::map<std::string, Implementation> implementations = {};  // by op kind or composite
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files
@@ -150,6 +155,10 @@ struct Layer {
   std::vector<std::string> inputs = {};
   std::vector<LayerAttribute> attributes = {};  // of a composite; else those of its kind
   std::vector<std::string> outputs = {};        // names its ops make
+  // Of a loss: it has the head, the linear that makes the logits, in itself. Its first input is the
+  // head's, and its attributes are.
+  bool takes_head = false;
+  std::vector<FamilyRequirement> requirements = {};  // of a composite: on its attributes
   bool is_inline = false;  // a composite that is no call: what goes in is held no longer for it
   std::vector<FamilyOp> ops = {};
   std::shared_ptr<const Document> document = {};

@@ -8,13 +8,15 @@
 
 #include "graph/data_type.h"
 #include "graph/error.h"
+#include "models/family_values.h"
 #include "models/fields.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOpKeys = {"op",     "in",     "out",    "if",
-                                                     "weight", "logits", "module", "held_until"};
+constexpr std::array<std::string_view, 10> kOpKeys = {
+    "op",  "in",     "out",        "if",      "weight", "logits",
+    "cap", "module", "held_until", "autocast"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -56,9 +58,8 @@ SharedWeight parse_shared_weight(const Document& document, const Node& node,
 void parse_data_type(const Document& document, const Node& node, const std::string& what,
                      FamilyOp& op) {
   op.data_type = to_text(document, node, what);
-  if (op.data_type == "activation" || find_data_type(op.data_type)) return;
-  std::vector<std::string> known = data_type_names();
-  known.emplace_back("activation");
+  const std::vector<std::string> known = type_names_of_files();
+  if (std::find(known.begin(), known.end(), op.data_type) != known.end()) return;
   fail_at(document, node.position,
           fmt::format("{}: expected one of {}, found '{}'", what, join_names(known), op.data_type));
 }
@@ -152,6 +153,8 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   check_length(document, op.position, fields.what_of("module"), op.module);
   op.held_until = fields.optional_text("held_until").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
+  op.is_cap = fields.optional_boolean("cap").value_or(false);
+  op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));
     if (op.output_names.size() > 1) {
@@ -172,6 +175,20 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   }
   fields.refuse_unknown();
   return op;
+}
+
+std::vector<FamilyRequirement> parse_requirements(const Document& document, Fields& fields) {
+  std::vector<FamilyRequirement> requirements;
+  const Node* node = fields.find("require");
+  if (node == nullptr) return requirements;
+  for (const Node& item : to_list(document, *node, fields.what_of("require"))) {
+    Fields requirement(document, item, "a requirement");
+    requirements.push_back({.condition = parse_placed_expression(
+                                document, requirement.require("that"), requirement.what_of("that")),
+                            .otherwise = requirement.text("else")});
+    requirement.refuse_unknown();
+  }
+  return requirements;
 }
 
 std::vector<std::string> made_names(const FamilyOp& op) {

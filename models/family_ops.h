@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/family.h"
+#include "models/fields.h"
 
 // The parts that family and layer files share: expressions in place, and lists of ops.
 
@@ -15,9 +16,11 @@ namespace cairn {
 PlacedExpression parse_placed_expression(const Document& document, const Node& node,
                                          const std::string& what);
 
-// Whether every op may have that key: op, in, out, if, weight, logits, module,
-// held_until.
+// Whether every op may have that key: op, in, out, if, weight, logits, cap, module, held_until.
 bool is_op_key(std::string_view key);
+
+// "require: [{that: condition, else: error}]".
+std::vector<FamilyRequirement> parse_requirements(const Document& document, Fields& fields);
 
 // An op from "- name: {op: kind, in: ..., ...}".
 FamilyOp parse_family_op(const Document& document, const Node& item);

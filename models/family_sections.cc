@@ -6,7 +6,9 @@
 #include <array>
 
 #include "graph/error.h"
+#include "graph/recipe.h"
 #include "models/family_ops.h"
+#include "models/family_values.h"
 
 namespace cairn {
 namespace {
@@ -238,19 +240,6 @@ void parse_per_layer(const Document& document, Fields& fields, DimNames& names, 
   }
 }
 
-void parse_requirements(const Document& document, Fields& fields, Family& family) {
-  const Node* node = fields.find("require");
-  if (node == nullptr) return;
-  for (const Node& item : to_list(document, *node, fields.what_of("require"))) {
-    Fields requirement(document, item, "a requirement");
-    family.requirements.push_back(
-        {.condition = parse_placed_expression(document, requirement.require("that"),
-                                              requirement.what_of("that")),
-         .otherwise = requirement.text("else")});
-    requirement.refuse_unknown();
-  }
-}
-
 void parse_notes(const Document& document, Fields& fields, Family& family) {
   const Node* node = fields.find("notes");
   if (node == nullptr) return;
@@ -275,9 +264,8 @@ void parse_inputs(const Document& document, Fields& fields, Family& family) {
                        .data_type = input.text("dtype")};
     check_length(document, entry.key_position, fmt::format("input {}", in_quotes(entry.key)),
                  entry.key);
-    if (parsed.data_type != "activation" && !find_data_type(parsed.data_type)) {
-      std::vector<std::string> known = data_type_names();
-      known.emplace_back("activation");
+    const std::vector<std::string> known = type_names_of_files();
+    if (std::find(known.begin(), known.end(), parsed.data_type) == known.end()) {
       input.fail_at_key("dtype",
                         fmt::format("expected one of {}, found '{}'{}", join_names(known),
                                     parsed.data_type, did_you_mean(parsed.data_type, known)));
@@ -291,28 +279,45 @@ void parse_inputs(const Document& document, Fields& fields, Family& family) {
   }
 }
 
+// The option that chooses: stated, or of the kind's own name.
+std::string parse_option(const Document& document, const Entry& entry, const std::string& what) {
+  const std::vector<std::string> known(kImplementationOptions.begin(),
+                                       kImplementationOptions.end());
+  const auto is_known = [&](const std::string& name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
+  for (const Entry& given : entry.value.entries) {
+    if (given.key != "option") continue;
+    std::string option = to_text(document, given.value, what);
+    if (is_known(option)) return option;
+    fail_at(document, given.value.position,
+            fmt::format("{}: key 'option': expected one of {}, found {}{}", what, join_names(known),
+                        in_quotes(option), did_you_mean(option, known)));
+  }
+  return is_known(entry.key) ? entry.key : "";
+}
+
 // "rms_norm: rms_norm_hf", or "attention: {default: sdpa, flash: kernel, sdpa: a_layer_file}".
+// Whether there are such kinds, composites and layers is not known yet.
 void parse_implementations(const Document& document, Fields& fields, Family& family) {
   const Node* node = fields.find("implementations");
   if (node == nullptr) return;
   const Fields implementations(document, *node, "implementations");
   for (const Entry& entry : node->entries) {
     const std::string what = fmt::format("implementation of '{}'", entry.key);
-    if (find_op_kind(entry.key) == nullptr) {
-      fail_at(document, entry.key_position,
-              fmt::format("{}: unknown op kind{}", what, did_you_mean(entry.key, op_kind_names())));
-    }
     Implementation& implementation = family.implementations[entry.key];
+    implementation = {.document = &document,
+                      .key_position = entry.key_position,
+                      .position = entry.value.position};
     if (entry.value.kind != NodeKind::kMapping) {
       const std::string layer = to_text(document, entry.value, what);
-      implementation = {.default_choice = layer,
-                        .layer_of_choice = {{layer, layer == "kernel" ? "" : layer}},
-                        .document = &document,
-                        .position = entry.value.position};
+      implementation.default_choice = layer;
+      implementation.layer_of_choice = {{layer, layer == "kernel" ? "" : layer}};
       continue;
     }
-    implementation = {.document = &document, .position = entry.value.position};
+    implementation.option = parse_option(document, entry, what);
     for (const Entry& choice : entry.value.entries) {
+      if (choice.key == "option") continue;
       const std::string value = to_text(document, choice.value, what);
       if (choice.key == "default") {
         implementation.default_choice = value;
@@ -350,7 +355,9 @@ void parse_sections(const Document& document, Fields& fields, Family& family) {
   DimNames names;
   parse_dims(document, fields, names, family);
   parse_per_layer(document, fields, names, family);
-  parse_requirements(document, fields, family);
+  for (FamilyRequirement& requirement : parse_requirements(document, fields)) {
+    family.requirements.push_back(std::move(requirement));
+  }
   parse_notes(document, fields, family);
   parse_inputs(document, fields, family);
   parse_implementations(document, fields, family);

@@ -67,11 +67,13 @@ struct FlagRow {
   bool OpAttributes::*member = nullptr;
 };
 
-constexpr std::array<FlagRow, 5> kFlags = {{{AttributeKey::kBias, &OpAttributes::bias},
-                                            {AttributeKey::kInPlace, &OpAttributes::in_place},
-                                            {AttributeKey::kCausal, &OpAttributes::causal},
-                                            {AttributeKey::kSoftcap, &OpAttributes::softcap},
-                                            {AttributeKey::kSinks, &OpAttributes::sinks}}};
+constexpr std::array<FlagRow, 6> kFlags = {
+    {{AttributeKey::kBias, &OpAttributes::bias},
+     {AttributeKey::kInPlace, &OpAttributes::in_place},
+     {AttributeKey::kGradientInPlace, &OpAttributes::gradient_in_place},
+     {AttributeKey::kCausal, &OpAttributes::causal},
+     {AttributeKey::kSoftcap, &OpAttributes::softcap},
+     {AttributeKey::kSinks, &OpAttributes::sinks}}};
 
 // A number within [least, most).
 struct NumberRow {
@@ -127,13 +129,24 @@ std::int64_t integer(const PlacedExpression& expression, const Scope& scope) {
   return placed(expression, scope, evaluate_integer);
 }
 
-DataType named_data_type(const std::string& name, DataType activation) {
-  return name == "activation" ? activation : *find_data_type(name);
+std::vector<std::string> type_names_of_files() {
+  std::vector<std::string> names = data_type_names();
+  names.emplace_back("activation");
+  names.emplace_back("parameter");
+  names.emplace_back("compute");
+  return names;
 }
 
-OpAttributes evaluate_attributes(const FamilyOp& op, const Scope& scope, DataType activation) {
+DataType named_data_type(const std::string& name, const NamedTypes& types) {
+  if (name == "activation") return types.activation;
+  if (name == "parameter") return types.parameter;
+  if (name == "compute") return types.compute;
+  return *find_data_type(name);
+}
+
+OpAttributes evaluate_attributes(const FamilyOp& op, const Scope& scope, const NamedTypes& types) {
   OpAttributes attributes;
-  if (!op.data_type.empty()) attributes.data_type = named_data_type(op.data_type, activation);
+  if (!op.data_type.empty()) attributes.data_type = named_data_type(op.data_type, types);
   for (const auto& [key, expression] : op.attributes) {
     set_attribute(key, expression, scope, attributes);
   }

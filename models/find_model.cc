@@ -94,6 +94,9 @@ FoundModel classify_model(Document document, std::string name) {
   } else if (has_key(document, "model_type") || has_key(document, "text_config") ||
              has_key(document, "architectures")) {
     found.kind = ModelFileKind::kHfConfig;
+  } else if (has_key(document, "cairn_plan")) {
+    fail_at(document, document.root.position,
+            "this is a plan: give the model that it is for, and the plan with --plan");
   } else if (has_key(document, "family") && has_key(document, "ops")) {
     fail_at(document, document.root.position,
             "this is a family, which has no sizes: give a model of it (a file with 'model', "

@@ -10,6 +10,9 @@
 #include "graph/ops/shapes.h"
 #include "models/family_ops.h"
 #include "models/family_values.h"
+#include "models/head_in_loss.h"
+#include "models/implementations.h"
+#include "models/layer_use.h"
 #include "models/optimizer.h"
 #include "models/requirements.h"
 #include "models/tensor_names.h"
@@ -26,6 +29,7 @@ struct Place {
   std::string name_prefix = {};  // "layers.3."
   std::string module = {};       // "model.layers.3"
   std::int32_t block = -1;
+  std::optional<DataType> activation = {};  // of the first input of the layer file around it
 };
 
 std::string joined_module(const std::string& outer, const std::string& inner) {
@@ -39,6 +43,8 @@ class Instantiation {
   explicit Instantiation(const InstantiateRequest& request,
                          std::unordered_set<std::string> frozen = {})
       : request_(request),
+        choices_(implementation_choices(request.family, request.layers, request.recipe)),
+        layers_(chosen_layers(request.family, request.layers, choices_)),
         builder_(request.model_name, request.recipe.precision,
                  optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {
     builder_.freeze(std::move(frozen));
@@ -46,6 +52,10 @@ class Instantiation {
 
   Graph run() {
     check_requirements();
+    const FamilyOp& loss = request_.family.items.back().op;
+    if (const Layer* layer = layer_for(loss); layer != nullptr && layer->takes_head) {
+      head_.emplace(loss, choices_.at("loss"));
+    }
     TensorNames names;
     add_inputs(names);
     HeldNames held;
@@ -60,26 +70,25 @@ class Instantiation {
     end_scope(kModuleScope, held);
     end_scope(kBlockScope, block_held_);
     end_scope(kForwardScope, forward_held_);
-    const FamilyOp& last = request_.family.items.back().op;
-    const TensorId loss = names.find(last.name);
-    if (builder_.tensor(loss).producer == kNoOp) {
-      fail_at(document(), last.position,
+    const TensorId made = names.find(loss.name);
+    if (builder_.tensor(made).producer == kNoOp) {
+      fail_at(document(), loss.position,
               fmt::format("op '{}': the last op makes the loss, but it passes '{}' through",
-                          last.name, builder_.tensor(loss).name));
+                          loss.name, builder_.tensor(made).name));
     }
-    if (element_count(builder_.tensor(loss).shape, last.name) != 1) {
-      fail_at(*last.document, last.position,
+    if (element_count(builder_.tensor(made).shape, loss.name) != 1) {
+      fail_at(*loss.document, loss.position,
               fmt::format("op '{}': the last op makes the loss, one number, but this makes {}",
-                          last.name, shape_text(builder_.tensor(loss).shape)));
+                          loss.name, shape_text(builder_.tensor(made).shape)));
     }
-    return builder_.build(loss);
+    return builder_.build(made);
   }
 
  private:
   const Document& document() const { return *request_.family.document; }
 
   void check_requirements() const {
-    const auto unmet = unmet_requirement(request_.family, request_.dims);
+    const auto unmet = unmet_requirement(request_.family.requirements, request_.dims);
     if (unmet) throw InputError(fmt::format("{}: {}", request_.model_name, unmet->text));
   }
 
@@ -100,6 +109,13 @@ class Instantiation {
     }
   }
 
+  NamedTypes named_types(const Place& place) const {
+    const Precision& precision = request_.recipe.precision;
+    return {.activation = place.activation.value_or(precision.parameter_type),
+            .parameter = precision.parameter_type,
+            .compute = compute_type(precision)};
+  }
+
   void add_inputs(TensorNames& names) {
     for (const FamilyInput& input : request_.family.inputs) {
       Shape shape;
@@ -108,8 +124,7 @@ class Instantiation {
       }
       names.set(input.name, with_place(*input.document, input.position, [&] {
                   return builder_.add_input(
-                      input.name, named_data_type(input.data_type, request_.recipe.precision),
-                      shape, false);
+                      input.name, named_data_type(input.data_type, named_types({})), shape, false);
                 }));
     }
   }
@@ -214,36 +229,45 @@ class Instantiation {
     return false;
   }
 
-  // The layer file that spells this op out, or nullptr for the kind's own kernel.
+  // What stands for this op: the layer file that spells it out, or nullptr for the kind's own
+  // kernel; or a composite.
   const Layer* layer_for(const FamilyOp& op) const {
-    const auto found = request_.family.implementations.find(std::string(op.kind->name));
-    if (found == request_.family.implementations.end()) return nullptr;
-    const std::string choice = op.kind->name == "attention"
-                                   ? attention_choice(request_.family, request_.recipe)
-                                   : found->second.default_choice;
-    const std::string& layer = found->second.layer_of_choice.at(choice);
-    return layer.empty() ? nullptr : &request_.layers.at(layer);
+    const auto found =
+        layers_.find(op.kind == nullptr ? op.layer_name : std::string(op.kind->name));
+    if (found != layers_.end()) return found->second;
+    return op.kind == nullptr ? &request_.layers.at(op.layer_name) : nullptr;
+  }
+
+  // Whether the op is no op of its own, but part of a loss; its name stands for its input then.
+  bool is_part_of_loss(const FamilyOp& op, const Scope& scope, TensorNames& names) {
+    if (!head_) return false;
+    const bool is_left_out = op.condition && !holds(*op.condition, scope);
+    const TensorId input = names.find(op.inputs[0]);
+    if (!head_->takes(op, input, is_left_out)) return false;
+    name_output(op, input, names);
+    return true;
   }
 
   void add_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names, const Place& place,
                      HeldNames& held) {
+    if (is_part_of_loss(op, scope, names)) return;
     place_family_op(op, scope, names, place, held);
     hold_names(op, names, held);
   }
 
   void place_family_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
                        const Place& place, HeldNames& held) {
-    const Layer* const layer = op.kind == nullptr ? nullptr : layer_for(op);
-    if (op.kind != nullptr && layer == nullptr) {
+    const Layer* const layer = layer_for(op);
+    if (layer == nullptr) {
       add_plain_op(op, op.name, scope, names, place);
       return;
     }
     count_op();
     if (passes_through(op, scope, names)) return;
-    if (layer != nullptr) {
+    if (op.kind != nullptr) {
       add_layer(*layer, op, scope, names, place);
     } else {
-      add_composite(request_.layers.at(op.layer_name), op, scope, names, place, held);
+      add_composite(*layer, op, scope, names, place, held);
     }
   }
 
@@ -254,38 +278,18 @@ class Instantiation {
     return true;
   }
 
-  static TensorNames layer_inputs(const Layer& layer, const FamilyOp& op,
-                                  const TensorNames& names) {
-    TensorNames inside;
-    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
-      inside.set(layer.inputs[i], names.find(op.inputs[i]));
-    }
-    return inside;
-  }
-
-  // What the ops of a layer see of where it is used: its attributes, and which block it is in.
-  static Scope composite_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) {
-    Scope inside;
-    if (const Value* block = find_value(scope, "block")) inside.values["block"] = *block;
-    for (const LayerAttribute& attribute : layer.attributes) {
-      const auto given =
-          std::find_if(op.layer_attributes.begin(), op.layer_attributes.end(),
-                       [&](const auto& entry) { return entry.first == attribute.name; });
-      inside.values[attribute.name] = given != op.layer_attributes.end()
-                                          ? evaluated(given->second, scope)
-                                          : evaluated(*attribute.default_value, inside);
-    }
-    return inside;
-  }
-
   // The ops of a composite, each named below the op: "layers.0.mlp.gate".
   void add_composite(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
                      const Place& place, HeldNames& outer_held) {
     TensorNames inside = layer_inputs(layer, op, names);
     const Scope attributes = composite_scope(layer, op, scope);
+    if (const auto unmet = unmet_requirement(layer.requirements, attributes)) {
+      fail_with_place(*op.document, op.position, fmt::format("op '{}': {}", op.name, unmet->text));
+    }
     const Place within{.name_prefix = place.name_prefix + op.name + ".",
                        .module = joined_module(place.module, op.module),
-                       .block = place.block};
+                       .block = place.block,
+                       .activation = builder_.tensor(inside.find(layer.inputs[0])).data_type};
     HeldNames held;
     if (!layer.is_inline) hold_arguments(op, names, held);
     for (const FamilyOp& inner : layer.ops) {
@@ -301,6 +305,15 @@ class Instantiation {
       names.set(name, inside.find(layer.outputs[i]));
     }
     if (op.is_logits) builder_.mark_logits(inside.find(layer.outputs[0]));
+  }
+
+  // The head's parameters and module go to the op that has it in itself.
+  void give_head(const Scope& scope, const Place& place, OpRequest& request) const {
+    const FamilyOp& linear = head_->linear();
+    request.parameters_of = linear.name;
+    request.module = linear.module;
+    request.is_logits = true;
+    share_weight(linear, scope, place, request);
   }
 
   // Spells an op out in the ops of a layer file; the last of them takes the op's own name.
@@ -319,15 +332,15 @@ class Instantiation {
     check_output_names(op, 1);
     TensorNames inside = layer_inputs(layer, op, names);
     Scope attributes;
-    for (const AttributeKey key : op.kind->attributes) {
-      attributes.values[std::string(attribute_name(key))] = integer_value(0);
-    }
-    for (const auto& [key, expression] : op.attributes) {
-      attributes.values[std::string(attribute_name(key))] = evaluated(expression, scope);
+    add_attributes(op, scope, attributes);
+    if (layer.takes_head) {
+      add_attributes(head_->linear(), scope, attributes);
+      attributes.values["softcap"] = integer_value(head_->has_cap() ? 1 : 0);
     }
     Place within = place;
     within.name_prefix += op.name + ".";
     within.module = joined_module(place.module, op.module);
+    within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
     HeldNames held;
     hold_arguments(op, names, held);
     for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
@@ -336,7 +349,9 @@ class Instantiation {
     }
     within.name_prefix = place.name_prefix;
     const FamilyOp& last = layer.ops.back();
+    layer_takes_head_ = layer.takes_head;
     add_plain_op(last, op.name, attributes, inside, within);
+    layer_takes_head_ = false;
     hold_names(last, inside, held);
     end_scope(kModuleScope, held);
     const TensorId output = inside.find(last.name);
@@ -350,7 +365,7 @@ class Instantiation {
                           const TensorNames& names, TensorId output) const {
     OpRequest request{.name = op.name,
                       .kind = op.kind,
-                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision)};
+                      .attributes = evaluate_attributes(op, scope, named_types({}))};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     const Shape expected = builder_.output_shape(request);
     const Shape& made = builder_.tensor(output).shape;
@@ -366,9 +381,10 @@ class Instantiation {
     if (passes_through(op, scope, names)) return;
     OpRequest request{.name = place.name_prefix + name,
                       .kind = op.kind,
-                      .attributes = evaluate_attributes(op, scope, request_.recipe.precision),
+                      .attributes = evaluate_attributes(op, scope, named_types(place)),
                       .module = joined_module(place.module, op.module),
-                      .block = place.block};
+                      .block = place.block,
+                      .autocast = op.autocast};
     for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
     if (is_identity(op, request.attributes, request.inputs[0])) {
       check_output_names(op, 1);
@@ -376,6 +392,9 @@ class Instantiation {
       return;
     }
     share_weight(op, scope, place, request);
+    if (layer_takes_head_ && op.kind->parameters != nullptr) {
+      give_head(request_.dims, place, request);
+    }
     const std::vector<TensorId> outputs = add_op(op, request);
     if (op.is_logits) builder_.mark_logits(outputs[0]);
     if (op.output_names.empty()) {
@@ -408,6 +427,10 @@ class Instantiation {
   }
 
   const InstantiateRequest& request_;
+  std::map<std::string, std::string> choices_ = {};
+  std::map<std::string, const Layer*> layers_ = {};  // by op kind or composite
+  std::optional<HeadInLoss> head_ = {};              // of a loss that takes it
+  bool layer_takes_head_ = false;                    // the one whose last op is being added
   GraphBuilder builder_;
   HeldNames block_held_ = {};  // until the repeated block in work ends; outside of one, forward
   HeldNames forward_held_ = {};
@@ -416,23 +439,6 @@ class Instantiation {
 };
 
 }  // namespace
-
-std::string attention_choice(const Family& family, const Recipe& recipe) {
-  const auto found = family.implementations.find("attention");
-  std::vector<std::string> choices;
-  if (found != family.implementations.end()) {
-    for (const auto& [choice, layer] : found->second.layer_of_choice) choices.push_back(choice);
-    if (recipe.attention.empty()) return found->second.default_choice;
-    if (found->second.layer_of_choice.contains(recipe.attention)) return recipe.attention;
-  }
-  if (recipe.attention.empty()) return {};
-  if (choices.empty()) {
-    throw InputError(fmt::format("family '{}' has no choice of attention", family.name));
-  }
-  throw InputError(fmt::format("family '{}' has no attention '{}': expected one of {}{}",
-                               family.name, recipe.attention, join_names(choices),
-                               did_you_mean(recipe.attention, choices)));
-}
 
 Graph instantiate(const InstantiateRequest& request) {
   Graph graph = Instantiation(request).run();

@@ -24,10 +24,6 @@ struct InstantiateRequest {
   std::string model_name = {};
 };
 
-// The implementation of attention that the recipe takes; "" where the family has no choice.
-// Throws InputError when the family does not have the one that was asked for.
-std::string attention_choice(const Family& family, const Recipe& recipe);
-
 // Throws InputError for dims that make no sense: an overflow, a width that does not divide.
 Graph instantiate(const InstantiateRequest& request);
 

@@ -90,6 +90,16 @@ Layer parse_layer(Document document) {
     fields.fail_at_key("inputs", fmt::format("{} is there twice", in_quotes(name)));
   }
   parse_layer_attributes(source, fields, layer);
+  layer.takes_head = fields.optional_boolean("takes_head").value_or(false);
+  if (layer.takes_head && (layer.of_kind.empty() || layer.inputs.size() != 2)) {
+    fields.fail_at_key("takes_head",
+                       "expected a layer of a loss, with the head's input and labels");
+  }
+  layer.requirements = parse_requirements(source, fields);
+  if (!layer.requirements.empty() && !layer.of_kind.empty()) {
+    fields.fail_at_key("require",
+                       fmt::format("a layer of {} has no attributes of its own", layer.of_kind));
+  }
   layer.is_inline = fields.optional_boolean("inline").value_or(false);
   if (layer.is_inline && !layer.of_kind.empty()) {
     fields.fail_at_key("inline", "what spells an op kind out is a call");

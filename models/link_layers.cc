@@ -61,9 +61,11 @@ class Walk {
       : find_layer_(std::move(find_layer)), known_(std::move(known)) {}
 
   void visit_family(const Family& family) {
+    family_ = &family;
     for (const auto& [kind, implementation] : family.implementations) {
+      check_is_kind_or_composite(kind, implementation);
       for (const auto& [choice, name] : implementation.layer_of_choice) {
-        if (!name.empty()) visit_implementation(kind, name, implementation);
+        visit_implementation(kind, name, implementation);
       }
     }
     for (const FamilyItem& item : family.items) {
@@ -73,15 +75,34 @@ class Walk {
   }
 
  private:
+  void check_is_kind_or_composite(const std::string& name, const Implementation& implementation) {
+    if (find_op_kind(name) != nullptr) return;
+    const Layer* const layer = find_layer_(name);
+    if (layer != nullptr && layer->of_kind.empty()) return;
+    std::vector<std::string> known = op_kind_names();
+    known.insert(known.end(), known_.begin(), known_.end());
+    fail_at(
+        *implementation.document, implementation.key_position,
+        fmt::format("implementation of '{}': unknown op kind{}", name, did_you_mean(name, known)));
+  }
+
+  // A layer of the kind, or a composite with what the other has.
   void visit_implementation(const std::string& kind, const std::string& name,
                             const Implementation& implementation) {
     const std::string what = fmt::format("implementation of '{}'", kind);
+    const bool is_kind = find_op_kind(kind) != nullptr;
+    if (name.empty()) {
+      if (is_kind) return;
+      fail_at(*implementation.document, implementation.position,
+              what + ": a composite has no kernel of its own");
+    }
     const Layer* const layer = find_layer_(name);
     if (layer == nullptr) {
       fail_at(*implementation.document, implementation.position,
               fmt::format("{}: there is no layer '{}'{}", what, name, did_you_mean(name, known_)));
     }
-    if (layer->of_kind != kind) {
+    if (!is_kind && layer->of_kind.empty()) return;  // each use is checked
+    if (!is_kind || layer->of_kind != kind) {
       fail_at(*implementation.document, implementation.position,
               fmt::format(
                   "{}: layer '{}' {}", what, name,
@@ -105,18 +126,28 @@ class Walk {
               fmt::format("op '{}': key 'op': unknown op kind {}{}", op.name,
                           in_quotes(op.layer_name), did_you_mean(op.layer_name, known)));
     }
-    check_use(op, *layer);
-    if (std::find(open_.begin(), open_.end(), layer->name) != open_.end()) {
-      fail_at(*op.document, op.position,
-              fmt::format("op '{}': layer '{}' contains itself", op.name, layer->name));
+    visit_use(op, *layer);
+    const auto choices = family_->implementations.find(layer->name);
+    if (choices == family_->implementations.end()) return;
+    for (const auto& [choice, name] : choices->second.layer_of_choice) {
+      if (name != layer->name) visit_use(op, *find_layer_(name));
     }
-    if (std::find(done_.begin(), done_.end(), layer->name) != done_.end()) return;
-    open_.push_back(layer->name);
-    for (const FamilyOp& inner : layer->ops) visit_op(inner);
-    open_.pop_back();
-    done_.push_back(layer->name);
   }
 
+  void visit_use(const FamilyOp& op, const Layer& layer) {
+    check_use(op, layer);
+    if (std::find(open_.begin(), open_.end(), layer.name) != open_.end()) {
+      fail_at(*op.document, op.position,
+              fmt::format("op '{}': layer '{}' contains itself", op.name, layer.name));
+    }
+    if (std::find(done_.begin(), done_.end(), layer.name) != done_.end()) return;
+    open_.push_back(layer.name);
+    for (const FamilyOp& inner : layer.ops) visit_op(inner);
+    open_.pop_back();
+    done_.push_back(layer.name);
+  }
+
+  const Family* family_ = nullptr;
   FindLayer find_layer_;
   std::vector<std::string> known_ = {};  // names to offer
   std::vector<std::string> open_ = {};   // from the family down to where the walk stands

@@ -12,6 +12,7 @@
 #include "models/families.h"
 #include "models/fields.h"
 #include "models/find_model.h"
+#include "models/implementations.h"
 #include "models/instantiate.h"
 #include "models/library.h"
 #include "models/link_layers.h"
@@ -43,7 +44,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (request.vocab) refuse("--vocab");
   if (request.precision) refuse("--precision");
   if (!request.set.empty()) refuse("--set");
-  if (!request.attention.empty()) refuse("--attention");
+  for (const auto& [option, choice] : request.implementations) refuse("--" + option);
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
   if (request.expert_imbalance) refuse("--expert-imbalance");
@@ -114,22 +115,36 @@ void add_sample_dims(const Family& family, const ModelRequest& request,
   }
 }
 
-// What the config says of its type, and what attention in that type means.
-void set_precision(const ModelRequest& request, const ModelNumbers& numbers, LoadedModel& model) {
+// The type that the config says, the implementations, and what attention in that type means.
+void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedModel& model) {
+  const ModelNumbers& numbers = *opened.numbers;
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
-  model.recipe = {.precision = request.precision.value_or(own.value_or(DataType::kBFloat16)),
+  const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
+  model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
-                  .attention = request.attention,
+                  .implementations = request.implementations,
+                  .step = request.step,
                   .freeze = request.freeze,
-                  .train_only = request.train_only,
-                  .step = request.step};
-  model.attention = attention_choice(numbers.family, model.recipe);
+                  .train_only = request.train_only};
+  if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
+    throw InputError(
+        fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
+                    "kernel, which reads gradients of {}; expected fused",
+                    optimizer_loop_name(request.step.optimizer_loop),
+                    data_type_name(model.recipe.precision.parameter_type)));
+  }
+  model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
+  model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
+  if (const auto attention = model.implementations.find("attention");
+      attention != model.implementations.end()) {
+    model.attention = attention->second;
+  }
   if (numbers.data_type && !own && !request.precision) {
     model.notes.push_back(
         fmt::format("the config's dtype '{}' is not known: bf16 is taken", *numbers.data_type));
   }
-  if (model.recipe.precision == DataType::kFloat32 &&
+  if (compute_type(model.recipe.precision) == DataType::kFloat32 &&
       (model.attention == "sdpa" || model.attention == "flash")) {
     model.notes.push_back(fmt::format(
         "CUDA's flash kernel has no fp32: {} attention runs another kernel there, with other "
@@ -141,7 +156,7 @@ void set_precision(const ModelRequest& request, const ModelNumbers& numbers, Loa
 // What is at fault is what the user typed last: an option before a file.
 void check_requirements(const Family& family, const ModelNumbers& numbers,
                         const std::vector<ResolvedDim>& dims, const Scope& scope) {
-  const std::optional<UnmetRequirement> unmet = unmet_requirement(family, scope);
+  const std::optional<UnmetRequirement> unmet = unmet_requirement(family.requirements, scope);
   if (!unmet) return;
   for (const ResolvedDim& dim : dims) {
     const bool is_named =
@@ -166,7 +181,7 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                                .origin_text = origin_text_of(values)});
   }
   add_sample_dims(family, request, model.dims);
-  set_precision(request, numbers, model);
+  set_recipe(request, opened, model);
   for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
     model.notes.push_back(std::move(note));
   }

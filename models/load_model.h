@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct LoadedModel {
   std::vector<ResolvedDim> dims = {};       // in the family's order, then batch, and tokens if any
   std::vector<ResolvedDim> per_layer = {};  // without values: these differ from layer to layer
   std::string attention = {};  // the implementation taken; "" where the family has none
+  std::map<std::string, std::string> implementations = {};  // by option, as taken
+  std::vector<std::string> losses_with_the_head = {};  // choices of loss without a tensor of logits
   Recipe recipe = {};
   std::vector<std::string> notes = {};  // what the reader wants the user to know, one line each
 };

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "graph/data_type.h"
+#include "graph/precision.h"
 #include "graph/training_step.h"
 
 namespace cairn {
@@ -21,15 +22,15 @@ struct ModelRequest {
   std::optional<std::int64_t> tokens = {};  // default: the smaller of 2048 and the model's limit
   std::optional<std::int64_t> vocab = {};
   std::vector<std::pair<std::string, std::string>> set = {};  // dim, value as typed
-  std::optional<DataType> precision = {};  // default: the config's dtype, else bf16
+  std::optional<Precision> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
   TrainingStep step = {};
-  std::string attention = {};
-  std::vector<std::string> freeze = {};         // Recipe::freeze
-  std::vector<std::string> train_only = {};     // Recipe::train_only
-  std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
-  std::optional<double> expert_capacity = {};   // Recipe::expert_capacity
-  bool text_part_only = false;                  // of a config with more parts than its text_config
+  std::map<std::string, std::string> implementations = {};  // Recipe::implementations
+  std::vector<std::string> freeze = {};                     // Recipe::freeze
+  std::vector<std::string> train_only = {};                 // Recipe::train_only
+  std::optional<double> expert_imbalance = {};              // Recipe::expert_imbalance
+  std::optional<double> expert_capacity = {};               // Recipe::expert_capacity
+  bool text_part_only = false;  // of a config with more parts than its text_config
   std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
 };
 

@@ -311,6 +311,7 @@ class PlainGraphReader {
     }
     op.side_effect = side_effect == "once" ? SideEffect::kOnce : SideEffect::kNone;
     op.in_place = fields.optional_boolean("in_place").value_or(false);
+    op.saves_after_forward = fields.optional_boolean("saves_after_forward").value_or(false);
     op.module = fields.optional_text("module").value_or("");
     if (const std::optional<std::int64_t> block = fields.optional_integer("block")) {
       if (*block < 0 || *block >= static_cast<std::int64_t>(kMostOps)) {

@@ -6,8 +6,9 @@
 
 namespace cairn {
 
-std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims) {
-  for (const FamilyRequirement& requirement : family.requirements) {
+std::optional<UnmetRequirement> unmet_requirement(
+    const std::vector<FamilyRequirement>& requirements, const Scope& dims) {
+  for (const FamilyRequirement& requirement : requirements) {
     if (holds(requirement.condition, dims)) continue;
     const std::vector<std::string>& names = requirement.condition.expression.names;
     std::string values;

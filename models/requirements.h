@@ -10,12 +10,13 @@
 
 namespace cairn {
 
-// The first requirement of the family that these dims do not meet.
+// The first requirement that these dims do not meet.
 struct UnmetRequirement {
   std::string text = {};               // what it asks for, and the values that it found
   std::vector<std::string> dims = {};  // the names in its condition
 };
-std::optional<UnmetRequirement> unmet_requirement(const Family& family, const Scope& dims);
+std::optional<UnmetRequirement> unmet_requirement(
+    const std::vector<FamilyRequirement>& requirements, const Scope& dims);
 
 // The family's notes whose condition holds.
 std::vector<std::string> family_notes(const Family& family, const Scope& dims);

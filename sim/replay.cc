@@ -1,7 +1,6 @@
 #include "sim/replay.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "graph/checked.h"
 #include "graph/error.h"
@@ -13,23 +12,26 @@ Replay::Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& 
     : graph_(graph), schedule_(schedule) {
   of_tensor_.assign(graph.tensors.size(), -1);
   of_gradient_.assign(graph.tensors.size(), -1);
-  of_pass_.assign(graph.tensors.size(), -1);
+  has_states_.assign(graph.tensors.size(), false);
   is_view_.assign(graph.tensors.size(), false);
-  pass_of_gradient_.assign(graph.tensors.size(), -1);
+  of_gathered_.assign(graph.tensors.size(), -1);
   contributed_.assign(graph.tensors.size(), 0);
-  use_count_.assign(graph.tensors.size(), 0);
+  contribution_count_.assign(graph.tensors.size(), 0);
+  has_earlier_gradient_.assign(graph.tensors.size(), false);
   for (const Op& op : graph.ops) {
     if (!op.has_backward) continue;
-    for (const TensorId input : op.inputs) ++use_count_[index(input)];
+    for (const TensorId input : op.inputs) ++contribution_count_[index(input)];
   }
-  has_states_.assign(graph.tensors.size(), false);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     if (!is_resident(tensor)) continue;
     attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
     if (tensor.role != TensorRole::kParameter) continue;
+    live_bytes_ = checked_add(live_bytes_, tensor.master_weight_bytes, "live bytes");
     if (start.has_states) make_states(static_cast<TensorId>(i));
-    if (start.has_gradients && tensor.has_gradient) attach(of_gradient_[i], allocate(tensor.bytes));
+    if (!start.has_gradients || !tensor.has_gradient) continue;
+    attach(of_gradient_[i], allocate(tensor.bytes));
+    has_earlier_gradient_[i] = true;
   }
 }
 
@@ -128,23 +130,30 @@ void Replay::run_forward(const Op& op, std::size_t position, bool recompute) {
                          .bytes = is_sweep ? *op.sweep_workspace_bytes : op.workspace_bytes});
 }
 
-// A first contribution begins the gradient; a later one is a tensor of its own in this step. Where
-// an earlier pass has left a gradient, those of this pass are summed first (rule 10).
+// Where the contributions of this pass go: to the gradient, or, where a parameter has one of an
+// earlier pass and gets several now, to a tensor that gathers them first.
+std::int32_t& Replay::gathering_slot(TensorId id) {
+  const bool gathers = has_earlier_gradient_[index(id)] && contribution_count_[index(id)] > 1;
+  return gathers ? of_gathered_[index(id)] : of_gradient_[index(id)];
+}
+
+// A first contribution begins the gradient; a later one is a tensor of its own in this step.
 void Replay::contribute(const Op& op, std::size_t input) {
   const TensorId id = op.inputs[input];
   const Tensor& tensor = graph_.tensor(id);
-  const bool is_there = of_gradient_[index(id)] >= 0 && pass_of_gradient_[index(id)] < pass_;
-  std::int32_t& gradient = is_there ? of_pass_[index(id)] : of_gradient_[index(id)];
+  std::int32_t& gradient = gathering_slot(id);
   const std::int32_t output_gradient = of_gradient_[index(op.outputs[0])];
+  const TensorId place = op.gradient_places[input];
   const bool aliases = op.gradient_aliases[input] && output_gradient >= 0;
-  if (is_there && ++contributed_[index(id)] == use_count_[index(id)]) complete_.push_back(id);
+  const std::int64_t contribution_bytes = aliases || place != kNoTensor ? 0 : tensor.bytes;
   if (gradient < 0) {
-    attach(gradient, aliases ? output_gradient : allocate(tensor.bytes));
-    if (!is_there) pass_of_gradient_[index(id)] = pass_;
+    attach(gradient, place != kNoTensor ? of_tensor_[index(place)]
+                     : aliases          ? output_gradient
+                                        : allocate(tensor.bytes));
     is_view_[index(id)] = op.gradient_views[input];
     return;
   }
-  if (!aliases) {
+  if (contribution_bytes > 0) {
     transients_.push_back(
         {.kind = Transient::Kind::kContribution, .tensor = id, .bytes = tensor.bytes});
   }
@@ -153,15 +162,39 @@ void Replay::contribute(const Op& op, std::size_t input) {
     release(gradient);
     attach(gradient, allocate(tensor.bytes));
   } else if (is_view_[index(id)]) {
-    add_sum(id, aliases ? 0 : tensor.bytes);
+    add_sum(id, contribution_bytes);
   }
   is_view_[index(id)] = false;
 }
 
 // The old gradient and the contribution, beside the sum that takes the gradient's place.
 void Replay::add_sum(TensorId id, std::int64_t contribution_bytes) {
-  const std::int64_t bytes = checked_add(graph_.tensor(id).bytes, contribution_bytes, "live bytes");
+  std::int64_t bytes = checked_add(graph_.tensor(id).bytes, contribution_bytes, "live bytes");
+  // A gathered sum that is complete is gone behind the step, but is there while it is made.
+  const bool is_last = contributed_[index(id)] + 1 == contribution_count_[index(id)];
+  if (of_gathered_[index(id)] >= 0 && is_last) bytes += graph_.tensor(id).bytes;
   if (bytes > sum_.bytes) sum_ = {.kind = Transient::Kind::kSum, .tensor = id, .bytes = bytes};
+}
+
+// Behind a parameter's last contribution of a pass, what was gathered is added to its gradient.
+void Replay::count_contribution(TensorId id) {
+  if (graph_.tensor(id).role != TensorRole::kParameter) return;
+  if (++contributed_[index(id)] < contribution_count_[index(id)]) return;
+  contributed_[index(id)] = 0;
+  is_view_[index(id)] = false;
+  has_earlier_gradient_[index(id)] = true;
+  completed_.push_back(id);
+}
+
+// What was gathered is added and gone. A gradient that shares its storage is cloned: the
+// parameter's has to be its own.
+void Replay::settle(TensorId parameter) {
+  std::int32_t& gathered = of_gathered_[index(parameter)];
+  if (gathered >= 0) release(gathered);
+  std::int32_t& gradient = of_gradient_[index(parameter)];
+  if (allocation(gradient).reference_count == 1) return;
+  release(gradient);
+  attach(gradient, allocate(graph_.tensor(parameter).bytes));
 }
 
 void Replay::run_backward(const Op& op) {
@@ -176,7 +209,9 @@ void Replay::run_backward(const Op& op) {
     }
   }
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    if (graph_.tensor(op.inputs[i]).has_gradient) contribute(op, i);
+    if (!graph_.tensor(op.inputs[i]).has_gradient) continue;
+    contribute(op, i);
+    count_contribution(op.inputs[i]);
   }
   transients_.push_back(
       {.kind = Transient::Kind::kWorkspace, .bytes = op.backward_workspace_bytes});
@@ -198,14 +233,10 @@ void Replay::begin_step(std::size_t position) {
   sum_ = {};
   switch (step.kind) {
     case StepKind::kCompute:
-      if (std::exchange(is_backward_, false)) ++pass_;
-      run_forward(graph_.op(step.op), position, false);
-      return;
     case StepKind::kRecompute:
-      run_forward(graph_.op(step.op), position, true);
+      run_forward(graph_.op(step.op), position, step.kind == StepKind::kRecompute);
       return;
     case StepKind::kBackward:
-      is_backward_ = true;
       run_backward(graph_.op(step.op));
       return;
     case StepKind::kOptimizerStep:
@@ -228,28 +259,21 @@ std::int64_t Replay::during_bytes() const {
 
 std::size_t Replay::end_step(std::size_t position) {
   std::size_t next = position + 1;
-  std::int64_t lasting_bytes = 0;  // gradients of inputs and parameters: freed behind a sum
   for (; next < schedule_.steps.size() && is_free(schedule_.steps[next].kind); ++next) {
     const Step& step = schedule_.steps[next];
     std::int32_t& slot = step.kind == StepKind::kFree ? of_tensor_[index(step.tensor)]
                                                       : of_gradient_[index(step.tensor)];
+    if (step.kind == StepKind::kFreeGradient) has_earlier_gradient_[index(step.tensor)] = false;
     if (slot >= 0) {
-      const std::int64_t before = live_bytes_;
       release(slot);
-      if (is_resident(graph_.tensor(step.tensor))) lasting_bytes += before - live_bytes_;
       continue;
     }
     // A swept op did not make its auxiliaries; nothing else may be freed twice.
     CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
                 step_text(graph_, step) + " frees what is not live");
   }
-  summing_bytes_ = checked_add(live_bytes_, lasting_bytes, "live bytes");
-  summing_bytes_ = checked_add(summing_bytes_, sum_.bytes, "live bytes");
-  for (const TensorId id : complete_) {  // added in place to what an earlier pass has left
-    release(of_pass_[index(id)]);
-    contributed_[index(id)] = 0;
-  }
-  complete_.clear();
+  for (const TensorId parameter : completed_) settle(parameter);
+  completed_.clear();
   return next;
 }
 

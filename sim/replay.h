@@ -46,16 +46,14 @@ class Replay {
   std::int64_t during_bytes() const;
   std::int64_t optimizer_state_bytes() const { return state_bytes_; }
   const std::vector<Transient>& transients() const { return transients_; }
-  // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest,
-  // and all bytes while it is made; without one, those that are live.
+  // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest.
   const Transient& sum() const { return sum_; }
-  std::int64_t summing_bytes() const { return summing_bytes_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
   std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
   std::int32_t allocation_of_gradient(TensorId tensor) const { return of_gradient_[index(tensor)]; }
-  // What this pass adds to a gradient that an earlier one has left.
-  std::int32_t allocation_of_contribution(TensorId tensor) const { return of_pass_[index(tensor)]; }
+  // Of what gathers contributions for a gradient of an earlier micro-batch.
+  std::int32_t allocation_of_gathered(TensorId tensor) const { return of_gathered_[index(tensor)]; }
   const Allocation& allocation(std::int32_t id) const {
     return allocations_[static_cast<std::size_t>(id)];
   }
@@ -68,6 +66,9 @@ class Replay {
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
   void add_sum(TensorId tensor, std::int64_t contribution_bytes);
+  std::int32_t& gathering_slot(TensorId tensor);
+  void count_contribution(TensorId tensor);
+  void settle(TensorId parameter);
   bool sweeps(const Op& op, std::size_t position) const;
   std::vector<TensorId> freed_behind(std::size_t position) const;
   std::int32_t allocate(std::int64_t bytes);
@@ -81,18 +82,17 @@ class Replay {
   std::vector<Allocation> allocations_ = {};
   std::vector<std::int32_t> unused_ = {};
   std::vector<Transient> transients_ = {};
-  Transient sum_ = {};
-  std::int64_t summing_bytes_ = 0;
-  std::vector<std::int32_t> of_pass_ = {};  // by tensor: what this pass adds to an earlier gradient
-  std::vector<bool> is_view_ = {};          // by tensor: is its gradient, or that of this pass
-  std::vector<std::int32_t> pass_of_gradient_ = {};  // by tensor: in which its gradient began
-  std::vector<std::int32_t> use_count_ = {};         // by tensor: contributions of a pass
-  std::vector<std::int32_t> contributed_ = {};       // so far, beside an earlier gradient
-  std::vector<TensorId> complete_ = {};              // of which this step has made the last
-  std::int32_t pass_ = 0;                            // forward and backward of one micro-batch
-  bool is_backward_ = false;
   std::vector<bool> has_states_ = {};
   std::int64_t state_bytes_ = 0;
+  Transient sum_ = {};
+  std::vector<bool> is_view_ = {};  // by tensor: nothing is added into its gradient
+  // By parameter: contributions of one pass, those so far, what gathers them, and whether there is
+  // a gradient of an earlier pass.
+  std::vector<std::int32_t> contribution_count_ = {};
+  std::vector<std::int32_t> contributed_ = {};
+  std::vector<std::int32_t> of_gathered_ = {};
+  std::vector<bool> has_earlier_gradient_ = {};
+  std::vector<TensorId> completed_ = {};  // parameters, with this step's contribution
   std::int64_t live_bytes_ = 0;
 };
 

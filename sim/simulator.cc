@@ -51,6 +51,7 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
     if (replay.allocation(allocation).bytes == 0) return;
     items.push_back({name, category, replay.allocation(allocation).bytes, kind, tensor});
   };
+  std::int64_t master_bytes = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Tensor& tensor = graph.tensors[i];
@@ -58,12 +59,16 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
         LiveKind::kTensor, id);
     add(replay.allocation_of_gradient(id), "gradient of " + tensor.name,
         gradient_category_of(tensor), LiveKind::kGradient, id);
-    add(replay.allocation_of_contribution(id), "contribution to the gradient of " + tensor.name,
+    add(replay.allocation_of_gathered(id), "contributions to the gradient of " + tensor.name,
         gradient_category_of(tensor), LiveKind::kContribution, id);
+    master_bytes += tensor.master_weight_bytes;
   }
   if (replay.optimizer_state_bytes() > 0) {
     items.push_back({"optimizer states", MemoryCategory::kOptimizer, replay.optimizer_state_bytes(),
                      LiveKind::kOptimizerStates});
+  }
+  if (master_bytes > 0) {
+    items.push_back({"master weights", MemoryCategory::kOptimizer, master_bytes});
   }
   return items;
 }
@@ -90,10 +95,10 @@ void add_transients(const Graph& graph, const Step& step, const std::vector<Tran
         item.category = gradient_category_of(graph.tensor(transient.tensor));
         break;
       case Transient::Kind::kSum:
+        item.kind = LiveKind::kContribution;
         item.name =
             "what the gradient of " + graph.tensor(transient.tensor).name + " is the sum of";
         item.category = gradient_category_of(graph.tensor(transient.tensor));
-        item.kind = LiveKind::kContribution;
         break;
       case Transient::Kind::kOptimizer:
         item.name = "temporaries of the optimizer";
@@ -143,10 +148,11 @@ std::vector<StepTrace> replayed(const Schedule& schedule, Replay replay) {
   for (std::size_t position = 0; position < schedule.steps.size();) {
     StepTrace trace{.step = position};
     replay.begin_step(position);
-    const std::int64_t during_bytes = replay.during_bytes();
+    trace.during_bytes = replay.during_bytes();
     position = replay.end_step(position);
     trace.after_bytes = replay.live_bytes();
-    trace.during_bytes = std::max(during_bytes, replay.summing_bytes());
+    const std::int64_t summing = checked_add(trace.after_bytes, replay.sum().bytes, "live bytes");
+    trace.during_bytes = std::max(trace.during_bytes, summing);
     steps.push_back(trace);
   }
   return steps;

@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "graph/checked.h"
+#include "sim/validator_groups.h"
 #include "sim/validator_memory.h"
 
 // Derives the lives of gradients, rules 8 to 11.
@@ -22,10 +21,18 @@ class GradientAccount {
         micro_batch_(micro_batch),
         account_(account),
         gradients_(graph.tensors.size()),
-        added_(graph.tensors.size()),
-        uses_left_(graph.tensors.size(), 0) {}
+        gathering_(graph.tensors.size()),
+        is_shared_(graph.tensors.size(), false),
+        last_run_(graph.tensors.size(), 0) {
+    std::vector<Member> members;
+    for (std::size_t i = 0; i < account.storage_copies.size(); ++i) {
+      members.push_back({.group = index(account.storage_copies[i].owner), .value = i});
+    }
+    copies_of_ = Groups(graph.tensors.size(), members);
+  }
 
   void add_all() {
+    find_contributions();
     if (micro_batch_.finds_gradients) add_found();
     for (std::size_t run = 0; run < runs_.size(); ++run) {
       if (runs_[run].kind == StepKind::kOptimizerStep) add_optimizer(run);
@@ -36,17 +43,13 @@ class GradientAccount {
     }
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       if (!gradients_[i].is_live()) continue;
-      buffers_[gradients_[i].buffer].charge.life.last = runs_.size();  // behind the last run's sum
       const bool is_input = graph_.tensors[i].role == TensorRole::kInput;
-      leave(static_cast<TensorId>(i), runs_.size() - 1,
-            is_input ? micro_batch_.leaves_input_gradients : true);
+      const bool lasts = !is_input || micro_batch_.leaves_input_gradients;
+      leave(static_cast<TensorId>(i), lasts ? runs_.size() : runs_.size() - 1, lasts);
     }
-    for (const auto& [buffer, run] : added_buffers_) {
-      const Charge& charge = buffers_[buffer].charge;
-      if (charge.life.last != run) continue;  // another gradient is in it
-      account_.behind_sums.push_back({charge.bytes, {.first = run, .last = run}});
+    for (const Buffer& buffer : buffers_) {
+      if (buffer.charge.life.first < runs_.size()) settle(buffer);
     }
-    for (const Buffer& buffer : buffers_) account_.charges.push_back(buffer.charge);
   }
 
  private:
@@ -55,13 +58,13 @@ class GradientAccount {
   struct Buffer {
     Charge charge = {};
     std::size_t gradient_count = 0;  // gradients that are in it now
+    std::size_t copy = kNone;        // of a saved tensor's storage: bytes that are charged already
   };
 
   struct Gradient {
     std::size_t buffer = kNone;
     std::size_t first_run = 0;
-    bool is_view = false;   // only a first contribution is
-    bool is_found = false;  // there before: contributions are summed beside it, then added to it
+    bool is_view = false;  // only a first contribution is
 
     bool is_live() const { return buffer != kNone; }
   };
@@ -72,11 +75,6 @@ class GradientAccount {
       const Tensor& tensor = graph_.tensors[i];
       if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
       begin(static_cast<TensorId>(i), new_buffer(static_cast<TensorId>(i), 0), 0);
-      gradients_[i].is_found = true;
-    }
-    for (const Op& op : graph_.ops) {
-      if (!op.has_backward) continue;
-      for (const TensorId input : op.inputs) ++uses_left_[index(input)];
     }
   }
 
@@ -103,52 +101,105 @@ class GradientAccount {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (graph_.tensor(op.inputs[i]).has_gradient) contribute(op, i, run);
     }
+    for (const TensorId input : op.inputs) {
+      Gradient& gathered = gathering_[index(input)];
+      if (gathered.is_live() && last_run_[index(input)] == run) move_out(gathered, run);
+    }
     for (const TensorId output : op.outputs) {
       if (gradients_[index(output)].is_live()) leave(output, run, false);
     }
+    for (const TensorId input : op.inputs) own(input, run);
+  }
+
+  // Behind its last contribution a parameter's gradient lies alone: it is cloned where it does not.
+  void own(TensorId tensor, std::size_t run) {
+    Gradient& gradient = gradients_[index(tensor)];
+    if (graph_.tensor(tensor).role != TensorRole::kParameter || !gradient.is_live()) return;
+    if (last_run_[index(tensor)] != run || !has_others(buffers_[gradient.buffer], run + 1)) return;
+    move_out(gradient, run);
+    move_in(gradient, new_buffer(tensor, run + 1));
   }
 
   void contribute(const Op& op, std::size_t input, std::size_t run) {
     const TensorId tensor = op.inputs[input];
     const std::size_t of_output = gradients_[index(op.outputs[0])].buffer;
     const bool is_alias = op.gradient_aliases[input] && of_output != kNone;
-    const bool is_found = gradients_[index(tensor)].is_found;
-    Gradient& gradient = is_found ? added_[index(tensor)] : gradients_[index(tensor)];
-    if (gradient.is_live()) {
-      add_to(gradient, tensor, is_alias, run);
-    } else {
+    const TensorId place = op.gradient_places[input];
+    Gradient& gradient = gathers(tensor) ? gathering_[index(tensor)] : gradients_[index(tensor)];
+    if (!gradient.is_live()) {
       gradient.first_run = run;
-      move_in(gradient, is_alias ? of_output : new_buffer(tensor, run));
+      move_in(gradient, place != kNoTensor ? buffer_over(place, run)
+                        : is_alias         ? of_output
+                                           : new_buffer(tensor, run));
       gradient.is_view = op.gradient_views[input];
+      return;
     }
-    if (is_found && --uses_left_[index(tensor)] == 0) add_to_found(gradient, run);
-  }
-
-  // The pass's last contribution is in: the sum is added in place, and ends with the run.
-  void add_to_found(Gradient& sum, std::size_t run) {
-    added_buffers_.insert({sum.buffer, run});
-    move_out(sum, run);
-  }
-
-  void add_to(Gradient& gradient, TensorId tensor, bool is_alias, std::size_t run) {
     const std::int64_t bytes = graph_.tensor(tensor).bytes;
-    if (!is_alias) new_buffer(tensor, run);  // the contribution: a tensor of this run only
-    if (buffers_[gradient.buffer].gradient_count > 1) {
+    // The contribution: a tensor of this run only, unless it lies where something is charged.
+    const bool is_apart = !is_alias && place == kNoTensor;
+    if (is_apart) new_buffer(tensor, run);
+    if (has_others(buffers_[gradient.buffer], run)) {
       // The others still need the old value: the sum is a new tensor.
       move_out(gradient, run);
       move_in(gradient, new_buffer(tensor, run));
     } else if (gradient.is_view) {
       // Behind the run: the view and the contribution, beside their sum, which takes the buffer.
-      const std::int64_t added = is_alias ? bytes : checked_add(bytes, bytes, "live bytes");
+      std::int64_t added = is_apart ? checked_add(bytes, bytes, "live bytes") : bytes;
+      // What was gathered is not among what is live behind its last run, but is there now.
+      if (gathers(tensor) && last_run_[index(tensor)] == run) added += bytes;
       account_.sums.push_back({.bytes = added, .life = {.first = run, .last = run}});
     }
     gradient.is_view = false;
+  }
+
+  // A parameter with an earlier micro-batch's gradient, to which several ops contribute now: those
+  // are summed apart, and their sum is added when it is complete.
+  bool gathers(TensorId tensor) const {
+    return micro_batch_.finds_gradients && graph_.tensor(tensor).role == TensorRole::kParameter &&
+           is_shared_[index(tensor)];
+  }
+
+  void find_contributions() {
+    std::vector<bool> is_contributed_to(graph_.tensors.size(), false);
+    for (std::size_t run = 0; run < runs_.size(); ++run) {
+      if (runs_[run].kind != StepKind::kBackward) continue;
+      for (const TensorId input : graph_.op(runs_[run].op).inputs) {
+        if (is_contributed_to[index(input)]) is_shared_[index(input)] = true;
+        is_contributed_to[index(input)] = true;
+        last_run_[index(input)] = run;
+      }
+    }
   }
 
   std::size_t new_buffer(TensorId tensor, std::size_t run) {
     const std::int64_t bytes = graph_.tensor(tensor).bytes;
     buffers_.push_back({.charge = {.bytes = bytes, .life = {.first = run, .last = run}}});
     return buffers_.size() - 1;
+  }
+
+  // The copy of a saved tensor that is there in `run`, as a gradient's buffer.
+  std::size_t buffer_over(TensorId saved, std::size_t run) {
+    buffers_.push_back({.charge = {.life = {.first = run, .last = run}}});
+    for (const std::size_t copy : copies_of_[index(saved)]) {
+      const Life& life = account_.storage_copies[copy].life;
+      if (life.first <= run && run <= life.last) buffers_.back().copy = copy;
+    }
+    return buffers_.size() - 1;
+  }
+
+  // Whether another gradient, or a tensor, is in the buffer during `run`.
+  bool has_others(const Buffer& buffer, std::size_t run) const {
+    if (buffer.gradient_count > 1) return true;
+    return buffer.copy != kNone && account_.storage_copies[buffer.copy].life.last >= run;
+  }
+
+  void settle(const Buffer& buffer) {
+    if (buffer.copy == kNone) {
+      account_.charges.push_back(buffer.charge);
+      return;
+    }
+    Life& life = account_.charges[account_.storage_copies[buffer.copy].charge].life;
+    life.last = std::max(life.last, buffer.charge.life.last);
   }
 
   void move_in(Gradient& gradient, std::size_t buffer) {
@@ -181,11 +232,12 @@ class GradientAccount {
   const std::vector<ParameterGroup>& groups_;
   const MicroBatch& micro_batch_;
   Account& account_;
-  std::vector<Gradient> gradients_;  // by tensor
-  std::vector<Gradient> added_;      // by tensor: what is added to a gradient that was found
-  std::vector<std::size_t> uses_left_;
-  std::set<std::pair<std::size_t, std::size_t>> added_buffers_ = {};  // buffer, its run
+  std::vector<Gradient> gradients_;    // by tensor
+  std::vector<Gradient> gathering_;    // by tensor
+  std::vector<bool> is_shared_;        // by tensor: several inputs of Backwards are this one
+  std::vector<std::size_t> last_run_;  // by tensor: of its last contribution
   std::vector<Buffer> buffers_ = {};
+  Groups copies_of_ = Groups(0, {});  // by tensor: of its storage
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ std::int64_t resident_bytes(const Graph& graph) {
     if (tensor.producer != kNoOp) continue;
     bytes = checked_add(bytes, tensor.bytes, "bytes of inputs and parameters");
     bytes = checked_add(bytes, tensor.optimizer_state_bytes, "bytes of optimizer states");
+    bytes = checked_add(bytes, tensor.master_weight_bytes, "bytes of master weights");
   }
   return bytes;
 }
@@ -41,9 +42,6 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
   std::vector<std::int64_t> sum_bytes(runs.size(), 0);
   for (const auto& [bytes, life] : account.sums) {
     sum_bytes[life.first] = std::max(sum_bytes[life.first], bytes);
-  }
-  for (const auto& [bytes, life] : account.behind_sums) {
-    sum_bytes[life.last] = checked_add(sum_bytes[life.last], bytes, "live bytes");
   }
   for (std::size_t run = 0; run < runs.size(); ++run) {
     live = checked_add(live, begin_bytes[run], "live bytes");

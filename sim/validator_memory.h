@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "graph/schedule.h"
 #include "sim/validator.h"
+#include "sim/validator_groups.h"
 #include "sim/validator_order.h"
 
 // The validator's second half: who lives when, and how many bytes that is. Not for other callers.
@@ -48,14 +49,20 @@ struct Charge {
   Life life = {};
 };
 
+// A copy of a storage: who owns it, how long tensors are on it, and which of the charges it is.
+struct StorageCopy {
+  TensorId owner = kNoTensor;
+  Life life = {};
+  std::size_t charge = 0;
+};
+
 // What the rules say of memory.
 struct Account {
   std::vector<Charge> charges = {};
+  std::vector<StorageCopy> storage_copies = {};
   std::vector<TensorLife> tensor_lives = {};    // one a copy
   std::vector<TensorLife> gradient_lives = {};  // at most one a tensor
-  // Sums out of place: beside what is live behind their one run's frees.
-  std::vector<Charge> sums = {};
-  std::vector<Charge> behind_sums = {};  // of charges: they end behind the sums of their last run
+  std::vector<Charge> sums = {};  // out of place: beside what is live behind their one run's frees
 };
 
 // The frees of a schedule whose order was found right: kFreeOfResident to kMissingGradientFree.
@@ -67,6 +74,12 @@ ValidationResult check_memory(const Graph& graph, const Plan& plan,
 // Copies of tensors and of storages, and the workspaces of Computes and Recomputes.
 void add_tensors(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
                  const std::vector<Run>& runs, Account& account);
+
+// What checkpoints hold unread: a member's group is the tensor, its value the run behind which it
+// is let go of.
+std::vector<Member> reads_of_holders(const Graph& graph, const Plan& plan,
+                                     const std::vector<RegionRule>& rules,
+                                     const std::vector<Run>& runs);
 
 // Gradients, and the workspaces of Backwards and OptimizerSteps.
 void add_gradients(const Graph& graph, const std::vector<Run>& runs,

@@ -71,7 +71,7 @@ class RuleMaker {
   }
 
   std::vector<RegionRule> make() {
-    for (const Region& region : plan_.regions) add(region);
+    for (const Region& region : plan_.regions) add(region, /*is_nested=*/false);
     return std::move(rules_);
   }
 
@@ -79,6 +79,7 @@ class RuleMaker {
   // What an outer region must know of an inner one.
   struct Added {
     std::int32_t trigger = kNoPosition;
+    std::int32_t last_saving = kNoPosition;  // `prefix`: its last Backward that saves something
     bool has_inputs = false;
     std::vector<Demand> from_outside = {};  // for what an outer region may have dropped
   };
@@ -126,11 +127,11 @@ class RuleMaker {
     return inputs;
   }
 
-  Added add(const Region& region) {
+  Added add(const Region& region, bool is_nested) {
     const std::size_t own = rules_.size();
     rules_.emplace_back();
     std::vector<Added> inner;
-    for (const Region& each : region.inner) inner.push_back(add(each));
+    for (const Region& each : region.inner) inner.push_back(add(each, /*is_nested=*/true));
     RegionRule rule{.begin = region.begin, .end = region.end};
     Added added;
     switch (plan_.extent) {
@@ -138,12 +139,13 @@ class RuleMaker {
         added.from_outside = apply_needed(region, inner, rule);
         break;
       case Extent::kPrefix:
-        apply_prefix(region, inner, rule);
+        added.last_saving = apply_prefix(region, inner, is_nested, rule);
         break;
       case Extent::kWhole:
         apply_whole(region, rule);
         break;
     }
+    rule.holds_what_it_is_passed = plan_.extent != Extent::kNeeded;
     added.trigger = rule.trigger;
     added.has_inputs = !rule.inputs.empty();
     rules_[own] = std::move(rule);
@@ -204,24 +206,44 @@ class RuleMaker {
   }
 
   // Section 5, `prefix`: up to the last save event, at the first Backward with a saved tensor.
-  void apply_prefix(const Region& region, const std::vector<Added>& inner, RegionRule& rule) {
+  // Torch holds what an outermost region was passed until all in it that saves something is done,
+  // what a nested one was passed until it is recomputed. Returns the last Backward that saves.
+  std::int32_t apply_prefix(const Region& region, const std::vector<Added>& inner, bool is_nested,
+                            RegionRule& rule) {
     std::int32_t end = region.begin;
+    std::int32_t last_saving = kNoPosition;
+    const auto saves_at = [&](std::int32_t position) {
+      if (position == kNoPosition) return;
+      last_saving = last_saving == kNoPosition ? position : std::min(last_saving, position);
+    };
     for (const std::int32_t position : own_positions(region)) {
       const Op& op = op_at(position);
-      if (!op.has_backward || op.saved.empty()) continue;
-      if (rule.held_until == kNoPosition) rule.held_until = position;
-      rule.trigger = std::max(rule.trigger, position);
-      // A saved input: before the op runs. A saved output: after it.
-      const bool saves_made =
-          makes_any(op, [&](TensorId made) { return contains(op.saved, made); });
-      end = std::max(end, saves_made ? position + 1 : position);
+      if (!op.saved.empty()) {
+        saves_at(position);
+        rule.trigger = std::max(rule.trigger, position);
+      }
+      if (op.saved.empty() && op.unread_saved.empty()) continue;
+      // A saved input: before the op runs. A saved output: after it, as all of a custom Function.
+      const bool saves_made = makes_any(op, [&](TensorId made) {
+        return contains(op.saved, made) || contains(op.unread_saved, made);
+      });
+      end = std::max(end, saves_made || op.saves_after_forward ? position + 1 : position);
     }
     for (std::size_t i = 0; i < inner.size(); ++i) {
       rule.trigger = std::max(rule.trigger, inner[i].trigger);
+      saves_at(inner[i].last_saving);
       if (inner[i].has_inputs) end = std::max(end, region.inner[i].begin);
     }
     rule.inputs = inputs_of(region);
     if (rule.trigger != kNoPosition) run_until(region, end, /*also_kept=*/false, rule);
+    rule.stop = end;
+    rule.kept = region.keep;
+    if (is_nested) {
+      rule.lets_go_behind_recompute = rule.trigger != kNoPosition;
+    } else {
+      rule.held_until = last_saving;
+    }
+    return last_saving;
   }
 
   // Section 5, `whole`: every op, at the first of the region's Backwards to run.

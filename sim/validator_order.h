@@ -21,6 +21,10 @@ struct RegionRule {
   std::int32_t trigger = kNoPosition;     // the Backward directly before which it is recomputed
   std::vector<OpId> ops = {};             // what that recompute runs
   std::int32_t held_until = kNoPosition;  // the Backward up to which `inputs` are held, read or not
+  bool holds_what_it_is_passed = false;   // and `inputs` at least to the end of the region
+  std::int32_t stop = kNoPosition;        // `prefix`: where the recompute stops
+  std::vector<TensorId> kept = {};        // `prefix`: the keep list
+  bool lets_go_behind_recompute = false;  // `inputs` are held up to the last step of its recompute
   std::vector<TensorId> inputs = {};      // all that its ops read and others make
 };
 

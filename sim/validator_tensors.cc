@@ -10,17 +10,6 @@
 namespace cairn {
 namespace {
 
-// By op: the rules whose inputs are held up to its Backward.
-Groups rules_by_holder(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules) {
-  std::vector<Member> members;
-  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-    if (rules[rule].held_until == kNoPosition) continue;
-    const OpId holder = plan.order[static_cast<std::size_t>(rules[rule].held_until)];
-    members.push_back({.group = index(holder), .value = rule});
-  }
-  return Groups(graph.ops.size(), members);
-}
-
 // By tensor, runs in order.
 struct Uses {
   Groups reads;  // a run that holds the tensor counts as one that reads it
@@ -29,8 +18,7 @@ struct Uses {
 
 Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
                     const std::vector<Run>& runs) {
-  const Groups held = rules_by_holder(graph, plan, rules);
-  std::vector<Member> reads;
+  std::vector<Member> reads = reads_of_holders(graph, plan, rules, runs);
   std::vector<Member> makes;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const auto add = [run](const std::vector<TensorId>& tensors, std::vector<Member>& members) {
@@ -40,13 +28,14 @@ Uses uses_by_tensor(const Graph& graph, const Plan& plan, const std::vector<Regi
     const Op& op = graph.op(runs[run].op);
     if (runs[run].kind == StepKind::kBackward) {
       add(op.saved, reads);
-      for (const std::size_t rule : held[index(runs[run].op)]) add(rules[rule].inputs, reads);
     } else {
       add(op.inputs, reads);
       add(op.outputs, makes);
       add(op.auxiliaries, makes);
     }
   }
+  std::stable_sort(reads.begin(), reads.end(),
+                   [](const Member& a, const Member& b) { return a.value < b.value; });
   const std::size_t tensor_count = graph.tensors.size();
   return {.reads = Groups(tensor_count, reads), .makes = Groups(tensor_count, makes)};
 }
@@ -110,7 +99,12 @@ class TensorAccount {
       const StepKind kind = runs_[run].kind;
       if (kind == StepKind::kCompute || kind == StepKind::kRecompute) add_run(run);
     }
-    for (const Charge& copy : storage_copies_) account_.charges.push_back(copy);
+    for (std::size_t i = 0; i < storage_copies_.size(); ++i) {
+      account_.storage_copies.push_back({.owner = owner_of_copy_[i],
+                                         .life = storage_copies_[i].life,
+                                         .charge = account_.charges.size()});
+      account_.charges.push_back(storage_copies_[i]);
+    }
   }
 
  private:
@@ -177,6 +171,7 @@ class TensorAccount {
     if (is_owner) {
       storage_copy_[index(tensor)] = storage_copies_.size();
       storage_copies_.push_back({.bytes = owned_bytes, .life = life});
+      owner_of_copy_.push_back(tensor);
       return;
     }
     for (const TensorId base : op.inputs) {
@@ -199,6 +194,7 @@ class TensorAccount {
   std::vector<std::int32_t> positions_;    // by op, in the plan's order
   std::vector<std::size_t> storage_copy_;  // by tensor: of its latest copy
   std::vector<Charge> storage_copies_ = {};
+  std::vector<TensorId> owner_of_copy_ = {};  // by storage copy
 };
 
 }  // namespace

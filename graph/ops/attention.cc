@@ -147,7 +147,8 @@ OpKindInfo attention_kind() {
                          AttributeKey::kBias, AttributeKey::kSinks},
           .required = {AttributeKey::kHeads},
           .parameters = attention_parameters,
-          .derive = derive_attention};
+          .derive = derive_attention,
+          .autocast = AutocastList::kLowerPrecision};
 }
 
 OpKindInfo attention_scores_kind() {
@@ -156,7 +157,8 @@ OpKindInfo attention_scores_kind() {
           .max_inputs = 2,
           .attributes = {AttributeKey::kHeads},
           .required = {AttributeKey::kHeads},
-          .derive = derive_scores};
+          .derive = derive_scores,
+          .autocast = AutocastList::kLowerPrecision};
 }
 
 OpKindInfo attention_values_kind() {
@@ -165,14 +167,16 @@ OpKindInfo attention_values_kind() {
           .max_inputs = 2,
           .attributes = {AttributeKey::kHeads},
           .required = {AttributeKey::kHeads},
-          .derive = derive_values};
+          .derive = derive_values,
+          .autocast = AutocastList::kLowerPrecision};
 }
 
 OpKindInfo repeat_kv_kind() {
   return {.name = "repeat_kv",
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads},
           .required = {AttributeKey::kHeads, AttributeKey::kKvHeads},
-          .derive = derive_repeat_kv};
+          .derive = derive_repeat_kv,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

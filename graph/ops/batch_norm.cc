@@ -27,7 +27,10 @@ OpDerivation derive_batch_norm(const OpContext& op) {
 }  // namespace
 
 OpKindInfo batch_norm_kind() {
-  return {.name = "batch_norm", .parameters = batch_norm_parameters, .derive = derive_batch_norm};
+  return {.name = "batch_norm",
+          .parameters = batch_norm_parameters,
+          .derive = derive_batch_norm,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

@@ -30,18 +30,19 @@ const Tensor& larger_operand(const OpContext& op, const Tensor& a, const Tensor&
 }
 
 TensorSketch binary_output(const OpContext& op, const Tensor& a, const Tensor& b) {
-  const DataType type =
-      bytes_per_element(a.data_type) >= bytes_per_element(b.data_type) ? a.data_type : b.data_type;
-  return {.data_type = type, .shape = larger_operand(op, a, b).shape};
+  return {.data_type = promoted_type(a.data_type, b.data_type),
+          .shape = larger_operand(op, a, b).shape};
 }
 
-// Saves nothing; both gradients are the output's gradient (measured in PyTorch).
+// Saves nothing; both gradients are the output's gradient (measured in PyTorch), or a cast of it
+// for an operand of another type. In place the type is the first one's.
 OpDerivation derive_add(const OpContext& op) {
   const Tensor& a = *op.inputs[0];
   const Tensor& b = *op.inputs[1];
   OpDerivation result{.outputs = {binary_output(op, a, b)},
                       .forward = memory_bound_cost(),
                       .backward = memory_bound_cost()};
+  if (op.attributes.in_place) result.outputs[0].data_type = a.data_type;
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
     const Tensor& input = *op.inputs[i];
     if (input.shape == result.outputs[0].shape && input.data_type == result.outputs[0].data_type) {
@@ -49,7 +50,7 @@ OpDerivation derive_add(const OpContext& op) {
     }
   }
   if (op.attributes.in_place) {
-    if (result.outputs[0].shape != a.shape || result.outputs[0].data_type != a.data_type) {
+    if (result.outputs[0].shape != a.shape) {
       refuse(op, fmt::format("{} does not fit over {}", shape_text(b.shape), shape_text(a.shape)));
     }
     over_first_input(op, result);
@@ -124,10 +125,15 @@ OpDerivation derive_mul_table(const OpContext& op) {
            fmt::format("a table {} does not fit {}", shape_text(table.shape), shape_text(x.shape)));
   }
   if (table.requires_grad) refuse(op, fmt::format("the table '{}' has a gradient", table.name));
-  OpDerivation result{.outputs = {{.data_type = x.data_type, .shape = x.shape}},
+  const DataType type = promoted_type(x.data_type, table.data_type);
+  OpDerivation result{.outputs = {{.data_type = type, .shape = x.shape}},
                       .forward = memory_bound_cost(),
                       .backward = memory_bound_cost()};
   if (x.requires_grad) result.saved.inputs = {1};
+  if (x.requires_grad && type != x.data_type) {  // its gradient is made in the wider type first
+    result.backward_workspace_bytes =
+        product(op, {element_count(x.shape, x.name), bytes_per_element(type)});
+  }
   return result;
 }
 
@@ -158,7 +164,7 @@ OpDerivation derive_mul_one_plus_weight(const OpContext& op) {
 }
 
 // Gated activations as one kernel: gate and up are saved, nothing between. One input holds both
-// halves.
+// halves. With gradient_in_place their gradients are written over them.
 OpDerivation derive_gated(const OpContext& op) {
   const Tensor& gate = *op.inputs[0];
   OpDerivation result{.outputs = {{.data_type = gate.data_type, .shape = gate.shape}},
@@ -172,6 +178,9 @@ OpDerivation derive_gated(const OpContext& op) {
   }
   if (gate.shape != op.inputs[1]->shape) refuse(op, "gate and up must have one shape");
   result.saved.inputs.push_back(1);
+  if (op.attributes.gradient_in_place) {
+    result.gradient_places = {{.input = 0}, {.input = 1}};
+  }
   return result;
 }
 
@@ -182,41 +191,70 @@ OpKindInfo add_kind() {
           .min_inputs = 2,
           .max_inputs = 2,
           .attributes = {AttributeKey::kInPlace},
-          .derive = derive_add};
+          .derive = derive_add,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo sub_kind() {
-  return {.name = "sub", .min_inputs = 2, .max_inputs = 2, .derive = derive_sub};
+  return {.name = "sub",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .derive = derive_sub,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo div_kind() {
-  return {.name = "div", .min_inputs = 2, .max_inputs = 2, .derive = derive_div};
+  return {.name = "div",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .derive = derive_div,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo mul_kind() {
-  return {.name = "mul", .min_inputs = 2, .max_inputs = 2, .derive = derive_mul};
+  return {.name = "mul",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .derive = derive_mul,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo mul_table_kind() {
-  return {.name = "mul_table", .min_inputs = 2, .max_inputs = 2, .derive = derive_mul_table};
+  return {.name = "mul_table",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .derive = derive_mul_table,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo mul_weight_kind() {
-  return {.name = "mul_weight", .parameters = mul_weight_parameters, .derive = derive_mul_weight};
+  return {.name = "mul_weight",
+          .parameters = mul_weight_parameters,
+          .derive = derive_mul_weight,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo mul_one_plus_weight_kind() {
   return {.name = "mul_one_plus_weight",
           .parameters = mul_weight_parameters,
-          .derive = derive_mul_one_plus_weight};
+          .derive = derive_mul_one_plus_weight,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo swiglu_kind() {
-  return {.name = "swiglu", .min_inputs = 1, .max_inputs = 2, .derive = derive_gated};
+  return {.name = "swiglu",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_gated};
 }
 
 OpKindInfo geglu_kind() {
-  return {.name = "geglu", .min_inputs = 1, .max_inputs = 2, .derive = derive_gated};
+  return {.name = "geglu",
+          .min_inputs = 1,
+          .max_inputs = 2,
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_gated};
 }
 
 }  // namespace cairn

@@ -103,7 +103,8 @@ OpKindInfo conv2d_kind() {
                          AttributeKey::kPadding, AttributeKey::kGroups, AttributeKey::kBias},
           .required = {AttributeKey::kWidth, AttributeKey::kKernel},
           .parameters = conv_parameters,
-          .derive = derive_conv};
+          .derive = derive_conv,
+          .autocast = AutocastList::kLowerPrecision};
 }
 
 OpKindInfo conv_transpose2d_kind() {
@@ -112,7 +113,8 @@ OpKindInfo conv_transpose2d_kind() {
                          AttributeKey::kPadding, AttributeKey::kBias},
           .required = {AttributeKey::kWidth, AttributeKey::kKernel},
           .parameters = conv_transpose_parameters,
-          .derive = derive_conv_transpose};
+          .derive = derive_conv_transpose,
+          .autocast = AutocastList::kLowerPrecision};
 }
 
 }  // namespace cairn

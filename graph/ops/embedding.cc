@@ -31,7 +31,8 @@ OpKindInfo embedding_kind() {
           .attributes = {AttributeKey::kRows, AttributeKey::kWidth},
           .required = {AttributeKey::kRows, AttributeKey::kWidth},
           .parameters = embedding_parameters,
-          .derive = derive_embedding};
+          .derive = derive_embedding,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

@@ -36,9 +36,12 @@ OpKindInfo split_heads_kind() {
   return {.name = "split_heads",
           .attributes = {AttributeKey::kHeads},
           .required = {AttributeKey::kHeads},
-          .derive = derive_split_heads};
+          .derive = derive_split_heads,
+          .autocast = AutocastList::kNone};
 }
 
-OpKindInfo merge_heads_kind() { return {.name = "merge_heads", .derive = derive_merge_heads}; }
+OpKindInfo merge_heads_kind() {
+  return {.name = "merge_heads", .derive = derive_merge_heads, .autocast = AutocastList::kNone};
+}
 
 }  // namespace cairn

@@ -58,6 +58,17 @@ OpDerivation derive_first_token(const OpContext& op) {
   return partial_view(op, {op.inputs[0]->shape[0], op.inputs[0]->shape[2]});
 }
 
+// What x and a weight make together: its type is that of both, and x's gradient aliases the
+// output's where it is of x's type.
+OpDerivation with_weight(const OpContext& op, Shape shape) {
+  const DataType type = promoted_type(op.inputs[0]->data_type, op.parameters[0]->data_type);
+  OpDerivation result{.outputs = {{.data_type = type, .shape = std::move(shape)}},
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  if (type == op.inputs[0]->data_type) result.gradient_alias_inputs = {0};
+  return result;
+}
+
 std::vector<TensorSketch> token_parameters(const OpContext& op) {
   return {{.suffix = "weight", .shape = {last_dim(op, *op.inputs[0])}}};
 }
@@ -68,10 +79,7 @@ OpDerivation derive_prepend_token(const OpContext& op) {
   check_tokens(op);
   Shape shape = op.inputs[0]->shape;
   shape[1] = checked_add(shape[1], 1, "op '{}': its tokens", op.name);
-  return {.outputs = {{.data_type = op.inputs[0]->data_type, .shape = std::move(shape)}},
-          .gradient_alias_inputs = {0},
-          .forward = memory_bound_cost(),
-          .backward = memory_bound_cost()};
+  return with_weight(op, std::move(shape));
 }
 
 std::vector<TensorSketch> sample_parameters(const OpContext& op) {
@@ -81,33 +89,43 @@ std::vector<TensorSketch> sample_parameters(const OpContext& op) {
 }
 
 // A learned tensor added to every sample, as position embeddings are. Saves nothing.
-OpDerivation derive_add_weight(const OpContext& op) {
-  return {.outputs = {{.data_type = op.inputs[0]->data_type, .shape = op.inputs[0]->shape}},
-          .gradient_alias_inputs = {0},
-          .forward = memory_bound_cost(),
-          .backward = memory_bound_cost()};
-}
+OpDerivation derive_add_weight(const OpContext& op) { return with_weight(op, op.inputs[0]->shape); }
 
 }  // namespace
 
-OpKindInfo flatten_kind() { return {.name = "flatten", .derive = derive_flatten}; }
-OpKindInfo to_tokens_kind() { return {.name = "to_tokens", .derive = derive_to_tokens}; }
-OpKindInfo heads_first_kind() { return {.name = "heads_first", .derive = derive_heads_first}; }
-OpKindInfo first_token_kind() { return {.name = "first_token", .derive = derive_first_token}; }
+OpKindInfo flatten_kind() {
+  return {.name = "flatten", .derive = derive_flatten, .autocast = AutocastList::kNone};
+}
+OpKindInfo to_tokens_kind() {
+  return {.name = "to_tokens", .derive = derive_to_tokens, .autocast = AutocastList::kNone};
+}
+OpKindInfo heads_first_kind() {
+  return {.name = "heads_first", .derive = derive_heads_first, .autocast = AutocastList::kNone};
+}
+OpKindInfo first_token_kind() {
+  return {.name = "first_token", .derive = derive_first_token, .autocast = AutocastList::kNone};
+}
 
 OpKindInfo crop_kind() {
   return {.name = "crop",
           .attributes = {AttributeKey::kRows},
           .required = {AttributeKey::kRows},
-          .derive = derive_crop};
+          .derive = derive_crop,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo prepend_token_kind() {
-  return {.name = "prepend_token", .parameters = token_parameters, .derive = derive_prepend_token};
+  return {.name = "prepend_token",
+          .parameters = token_parameters,
+          .derive = derive_prepend_token,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo add_weight_kind() {
-  return {.name = "add_weight", .parameters = sample_parameters, .derive = derive_add_weight};
+  return {.name = "add_weight",
+          .parameters = sample_parameters,
+          .derive = derive_add_weight,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

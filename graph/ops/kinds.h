@@ -61,6 +61,10 @@ OpKindInfo combine_kind();
 
 // Losses.
 OpKindInfo cross_entropy_kind();
+OpKindInfo cross_entropy_in_place_kind();
+OpKindInfo fused_linear_cross_entropy_kind();
+OpKindInfo chunked_linear_cross_entropy_kind();
+OpKindInfo cut_cross_entropy_kind();
 OpKindInfo log_softmax_kind();
 OpKindInfo nll_loss_kind();
 

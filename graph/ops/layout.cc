@@ -68,13 +68,16 @@ std::size_t concatenated_dim(const OpContext& op) {
   return static_cast<std::size_t>(axis < 0 ? rank + axis : axis);
 }
 
-// Concatenates along one dim; the gradients are slices of the output's gradient.
+// Concatenates along one dim; the gradients are slices of the output's gradient, cast for an input
+// of another type.
 OpDerivation derive_cat(const OpContext& op) {
   const std::size_t dim = concatenated_dim(op);
   std::int64_t extent = 0;
+  DataType type = op.inputs[0]->data_type;
   Shape outside = op.inputs[0]->shape;
   outside[dim] = 1;
   for (const Tensor* input : op.inputs) {
+    type = promoted_type(type, input->data_type);
     Shape shape = input->shape;
     if (shape.size() == outside.size()) {
       extent = checked_add(extent, shape[dim], "op '{}': its width", op.name);
@@ -89,11 +92,12 @@ OpDerivation derive_cat(const OpContext& op) {
   }
   Shape shape = outside;
   shape[dim] = extent;
-  OpDerivation result{
-      .outputs = {{.data_type = op.inputs[0]->data_type, .shape = std::move(shape)}},
-      .forward = memory_bound_cost(),
-      .backward = memory_bound_cost()};
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) result.gradient_alias_inputs.push_back(i);
+  OpDerivation result{.outputs = {{.data_type = type, .shape = std::move(shape)}},
+                      .forward = memory_bound_cost(),
+                      .backward = memory_bound_cost()};
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i]->data_type == type) result.gradient_alias_inputs.push_back(i);
+  }
   return result;
 }
 
@@ -102,13 +106,15 @@ OpDerivation derive_cat(const OpContext& op) {
 OpKindInfo slice_kind() {
   return {.name = "slice",
           .attributes = {AttributeKey::kParts, AttributeKey::kPart, AttributeKey::kWidths},
-          .derive = derive_slice};
+          .derive = derive_slice,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo split_kind() {
   return {.name = "split",
           .attributes = {AttributeKey::kParts, AttributeKey::kWidths},
-          .derive = derive_split};
+          .derive = derive_split,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo cat_kind() {
@@ -116,7 +122,8 @@ OpKindInfo cat_kind() {
           .min_inputs = 1,
           .max_inputs = 64,
           .attributes = {AttributeKey::kAxis},
-          .derive = derive_cat};
+          .derive = derive_cat,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

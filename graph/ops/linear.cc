@@ -13,22 +13,9 @@ std::vector<TensorSketch> linear_parameters(const OpContext& op) {
   return parameters;
 }
 
-// A weight of another type than the product's is cast first: that copy is what is saved of it, and
-// its gradient is cast back.
-void cast_weight(const OpContext& op, OpDerivation& result) {
-  const Tensor& input = *op.inputs[0];
-  const Tensor& weight = *op.parameters[0];
-  result.auxiliaries = {
-      {.suffix = "weight_cast", .data_type = input.data_type, .shape = weight.shape}};
-  if (input.requires_grad) result.saved.auxiliaries = {0};
-  if (weight.requires_grad) {
-    result.backward_workspace_bytes =
-        product(op, {element_count(weight.shape, weight.name), bytes_per_element(input.data_type)});
-  }
-}
-
 // Saves its input for the weight's gradient and its weight for the input's gradient
-// (torch derivatives.yaml: mm); a frozen weight keeps no input. 2 * rows * in * out FLOPs each for
+// (torch derivatives.yaml: mm); a frozen weight keeps no input. With a dtype of its own the builder
+// casts weight and bias, and the copy is what is saved. 2 * rows * in * out FLOPs each for
 // the output, the input's gradient and the weight's gradient.
 OpDerivation derive_linear(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
@@ -41,11 +28,7 @@ OpDerivation derive_linear(const OpContext& op) {
            fmt::format("its dtype is {}, its input is {}", data_type_name(*op.attributes.data_type),
                        data_type_name(input.data_type)));
   }
-  if (op.attributes.data_type && weight.data_type != input.data_type) {
-    cast_weight(op, result);
-  } else if (input.requires_grad) {
-    result.saved.inputs.push_back(1);
-  }
+  if (input.requires_grad) result.saved.inputs.push_back(1);
   const std::int64_t product_flops =
       product(op, {2, row_count(op, input), last_dim(op, input), op.attributes.width});
   const int gradients = (weight.requires_grad ? 1 : 0) + (input.requires_grad ? 1 : 0);
@@ -65,7 +48,9 @@ OpKindInfo linear_kind() {
           .attributes = {AttributeKey::kWidth, AttributeKey::kBias, AttributeKey::kDataType},
           .required = {AttributeKey::kWidth},
           .parameters = linear_parameters,
-          .derive = derive_linear};
+          .derive = derive_linear,
+          .autocast = AutocastList::kLowerPrecision,
+          .casts_parameters = true};
 }
 
 }  // namespace cairn

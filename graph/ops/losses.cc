@@ -35,6 +35,20 @@ OpDerivation derive_cross_entropy(const OpContext& op) {
           .backward = memory_bound_cost()};
 }
 
+// Loss and gradient in one, as liger-kernel 0.8.5 (ops/cross_entropy.py): forward already writes
+// the gradient over the logits, which are saved as that. A loss a row, before their sum.
+OpDerivation derive_cross_entropy_in_place(const OpContext& op) {
+  check_labels(op);
+  const Tensor& logits = *op.inputs[0];
+  return {
+      .outputs = {scalar_loss()},
+      .saved = {.inputs = {0}},
+      .gradient_places = {{.input = 0}},
+      .workspace_bytes = product(op, {row_count(op, logits), bytes_per_element(logits.data_type)}),
+      .forward = {.moved_bytes = product(op, {2, logits.bytes})},
+      .backward = memory_bound_cost()};
+}
+
 // torch derivatives.yaml: nll_loss saves its input and the target.
 OpDerivation derive_nll_loss(const OpContext& op) {
   check_labels(op);
@@ -54,12 +68,21 @@ OpKindInfo cross_entropy_kind() {
           .derive = derive_cross_entropy};
 }
 
+OpKindInfo cross_entropy_in_place_kind() {
+  return {.name = "cross_entropy_in_place",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .integer_inputs = {1},
+          .derive = derive_cross_entropy_in_place};
+}
+
 OpKindInfo nll_loss_kind() {
   return {.name = "nll_loss",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
-          .derive = derive_nll_loss};
+          .derive = derive_nll_loss,
+          .autocast = AutocastList::kFloat32};
 }
 
 }  // namespace cairn

@@ -80,7 +80,8 @@ OpKindInfo masked_attention_kind() {
           .max_inputs = 3,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kProbability},
           .required = {AttributeKey::kHeads},
-          .derive = derive_masked_attention};
+          .derive = derive_masked_attention,
+          .autocast = AutocastList::kLowerPrecision};
 }
 
 }  // namespace cairn

@@ -27,6 +27,8 @@ OpDerivation derive_matmul_rows(const OpContext& op) {
 
 }  // namespace
 
-OpKindInfo matmul_rows_kind() { return {.name = "matmul_rows", .derive = derive_matmul_rows}; }
+OpKindInfo matmul_rows_kind() {
+  return {.name = "matmul_rows", .derive = derive_matmul_rows, .autocast = AutocastList::kNone};
+}
 
 }  // namespace cairn

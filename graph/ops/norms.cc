@@ -3,6 +3,7 @@
 
 // Norms as one fused kernel each: they save their input and fp32 statistics of each row. The norm
 // of Hugging Face's eager models is spelled out in smaller ops (models/layers/rms_norm_hf.yaml).
+// With gradient_in_place the input's gradient takes the place of the output's.
 
 namespace cairn {
 namespace {
@@ -31,6 +32,7 @@ OpDerivation derive_norm(const OpContext& op, std::vector<std::string> statistic
   }
   result.saved.inputs.push_back(0);
   if (input.requires_grad) result.saved.inputs.push_back(1);
+  if (op.attributes.gradient_in_place) result.gradient_alias_inputs = {0};
   result.forward = memory_bound_cost();
   result.backward = memory_bound_cost();
   return result;
@@ -43,14 +45,19 @@ OpDerivation derive_layer_norm(const OpContext& op) { return derive_norm(op, {"m
 }  // namespace
 
 OpKindInfo rms_norm_kind() {
-  return {.name = "rms_norm", .parameters = rms_norm_parameters, .derive = derive_rms_norm};
+  return {.name = "rms_norm",
+          .attributes = {AttributeKey::kGradientInPlace},
+          .parameters = rms_norm_parameters,
+          .derive = derive_rms_norm,
+          .autocast = AutocastList::kFloat32};
 }
 
 OpKindInfo layer_norm_kind() {
   return {.name = "layer_norm",
           .attributes = {AttributeKey::kBias},
           .parameters = layer_norm_parameters,
-          .derive = derive_layer_norm};
+          .derive = derive_layer_norm,
+          .autocast = AutocastList::kFloat32};
 }
 
 }  // namespace cairn

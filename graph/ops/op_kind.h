@@ -32,6 +32,7 @@ enum class AttributeKey {
   kProbability,
   kDataType,
   kInPlace,
+  kGradientInPlace,
   kKernel,
   kStride,
   kPadding,
@@ -57,6 +58,13 @@ struct SavedSet {
   std::vector<std::size_t> auxiliaries = {};
 };
 
+// The gradient of an input, written over a tensor that the op saved: an auxiliary, else that input
+// itself. Nothing else may read or save that tensor.
+struct GradientPlace {
+  std::size_t input = 0;
+  std::optional<std::size_t> auxiliary = {};
+};
+
 // What a kind derives for one op. Costs left at zero moved_bytes are filled by the builder with
 // the bytes of everything read and written.
 struct OpDerivation {
@@ -64,6 +72,7 @@ struct OpDerivation {
   std::vector<TensorSketch> auxiliaries = {};
   SavedSet saved = {};
   std::vector<std::size_t> gradient_alias_inputs = {};
+  std::vector<GradientPlace> gradient_places = {};
   // Positions, parameters included: the gradient is a view of what Backward makes, and PyTorch adds
   // no other contribution into a view.
   std::vector<std::size_t> gradient_view_inputs = {};
@@ -86,6 +95,16 @@ struct OpContext {
   const std::vector<const Tensor*>& parameters;
 };
 
+// In which type torch.autocast has an op compute on a GPU: the list of ATen/autocast_mode.h
+// (torch 2.13) that its function is on. Casts are ops of their own, before the op.
+enum class AutocastList {
+  kNotKnown,        // refused under autocast
+  kNone,            // on no list: the types that come in, the wider one where they differ
+  kLowerPrecision,  // AT_FORALL_LOWER_PRECISION_FP: floating inputs and parameters are cast down
+  kFloat32,         // AT_FORALL_FP32: they are cast to fp32
+  kFloat32Output,   // AT_FORALL_FP32_SET_OPT_DTYPE: the function is told `dtype: fp32`
+};
+
 struct OpKindInfo {
   std::string_view name = {};
   std::size_t min_inputs = 1;
@@ -93,10 +112,12 @@ struct OpKindInfo {
   std::vector<std::size_t> integer_inputs = {};  // ids, labels; all others are floating point
   std::vector<AttributeKey> attributes = {};     // accepted
   std::vector<AttributeKey> required = {};       // and never zero
-  bool is_dropout = false;  // hands its input on where nothing is trained
+  bool is_dropout = false;                       // hands its input on where nothing is trained
   // Suffix and shape of each parameter (the type is the builder's); null: none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
   OpDerivation (*derive)(const OpContext&) = nullptr;
+  AutocastList autocast = AutocastList::kNotKnown;
+  bool casts_parameters = false;  // to its dtype, each time
 };
 
 // The kind of that name, or nullptr.

@@ -33,6 +33,13 @@ DataType asked_type(const OpContext& op) {
   return type;
 }
 
+// A copy within another op's kernel, of which autograd knows nothing, hands the gradient on.
+OpDerivation derive_copy(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {});
+  if (op.attributes.gradient_in_place) result.gradient_alias_inputs = {0};
+  return result;
+}
+
 // The mean or sum over the last dim: saves only sizes.
 OpDerivation derive_mean(const OpContext& op) {
   last_dim(op, *op.inputs[0]);  // there has to be one
@@ -49,6 +56,22 @@ OpDerivation derive_cast(const OpContext& op) {
   return result;
 }
 
+// Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).
+OpDerivation derive_pow(const OpContext& op) {
+  OpDerivation result = derive_saving_input(op);
+  result.backward_workspace_bytes = product(op, {2, op.inputs[0]->bytes});
+  return result;
+}
+
+// x + constant, or a mask of type `dtype`: the gradient passes by alias where the type stays.
+OpDerivation derive_add_scalar(const OpContext& op) {
+  OpDerivation result = derive_unary(op, {});
+  DataType& type = result.outputs[0].data_type;
+  if (op.attributes.data_type) type = promoted_type(type, asked_type(op));
+  if (type == op.inputs[0]->data_type) result.gradient_alias_inputs = {0};
+  return result;
+}
+
 // Keeps one byte an element (the mask) and replays the same numbers when recomputed.
 OpDerivation derive_dropout(const OpContext& op) {
   OpDerivation result = derive_unary(op, {.auxiliaries = {0}});
@@ -58,7 +81,8 @@ OpDerivation derive_dropout(const OpContext& op) {
   return result;
 }
 
-// Softmax saves its output; with `dtype` it computes and returns that type in one kernel.
+// Softmax saves its output; with `dtype` one kernel makes fp32 of fp16, and of other types it is
+// the softmax of a cast, which the builder adds.
 OpDerivation derive_softmax(const OpContext& op) {
   OpDerivation result = derive_unary(op, {.outputs = {0}});
   if (op.attributes.data_type) result.outputs[0].data_type = asked_type(op);
@@ -88,8 +112,9 @@ OpDerivation derive_mask_causal(const OpContext& op) {
   return result;
 }
 
-OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)) {
-  return {.name = name, .derive = derive};
+OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&),
+                 AutocastList autocast = AutocastList::kNone) {
+  return {.name = name, .derive = derive, .autocast = autocast};
 }
 
 }  // namespace
@@ -97,55 +122,64 @@ OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&)
 OpKindInfo gelu_kind() { return unary("gelu", derive_saving_input); }
 OpKindInfo silu_kind() { return unary("silu", derive_saving_input); }
 OpKindInfo relu_kind() {
-  return {.name = "relu", .attributes = {AttributeKey::kInPlace}, .derive = derive_relu};
+  return {.name = "relu",
+          .attributes = {AttributeKey::kInPlace},
+          .derive = derive_relu,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
 OpKindInfo sigmoid_kind() { return unary("sigmoid", derive_saving_output); }
 OpKindInfo clamp_kind() { return unary("clamp", derive_saving_input); }
-OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output); }
+OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output, AutocastList::kFloat32); }
 OpKindInfo mask_causal_kind() { return unary("mask_causal", derive_mask_causal); }
 OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
 OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
-OpKindInfo copy_kind() { return unary("copy", derive_saving_nothing); }
+OpKindInfo copy_kind() {
+  return {.name = "copy",
+          .attributes = {AttributeKey::kGradientInPlace},
+          .derive = derive_copy,
+          .autocast = AutocastList::kNone};
+}
 OpKindInfo mean_kind() { return unary("mean", derive_mean); }
-OpKindInfo sum_kind() { return unary("sum", derive_mean); }
-OpKindInfo log_softmax_kind() { return unary("log_softmax", derive_saving_output); }
-
-// Backward makes two temporaries of its input's size: exponent * x^(exponent - 1).
-OpKindInfo pow_kind() {
-  return unary("pow", [](const OpContext& op) {
-    OpDerivation result = derive_saving_input(op);
-    result.backward_workspace_bytes = product(op, {2, op.inputs[0]->bytes});
-    return result;
-  });
+OpKindInfo sum_kind() { return unary("sum", derive_mean, AutocastList::kNotKnown); }
+OpKindInfo log_softmax_kind() {
+  return {.name = "log_softmax",
+          .attributes = {AttributeKey::kDataType},
+          .derive = derive_softmax,
+          .autocast = AutocastList::kFloat32Output};
 }
 
-// x + constant: the gradient passes by alias.
+OpKindInfo pow_kind() { return unary("pow", derive_pow, AutocastList::kFloat32); }
+
 OpKindInfo add_scalar_kind() {
-  return unary("add_scalar", [](const OpContext& op) {
-    OpDerivation result = derive_unary(op, {});
-    result.gradient_alias_inputs = {0};
-    return result;
-  });
+  return {.name = "add_scalar",
+          .attributes = {AttributeKey::kDataType},
+          .derive = derive_add_scalar,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo cast_kind() {
   return {.name = "cast",
           .attributes = {AttributeKey::kDataType},
           .required = {AttributeKey::kDataType},
-          .derive = derive_cast};
+          .derive = derive_cast,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo dropout_kind() {
   return {.name = "dropout",
           .attributes = {AttributeKey::kProbability},
           .is_dropout = true,
-          .derive = derive_dropout};
+          .derive = derive_dropout,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo softmax_kind() {
-  return {.name = "softmax", .attributes = {AttributeKey::kDataType}, .derive = derive_softmax};
+  return {.name = "softmax",
+          .attributes = {AttributeKey::kDataType},
+          .derive = derive_softmax,
+          .autocast = AutocastList::kFloat32Output};
 }
 
 }  // namespace cairn

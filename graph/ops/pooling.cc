@@ -67,25 +67,29 @@ OpKindInfo max_pool2d_kind() {
   return {.name = "max_pool2d",
           .attributes = {AttributeKey::kKernel, AttributeKey::kStride, AttributeKey::kPadding},
           .required = {AttributeKey::kKernel},
-          .derive = derive_max_pool};
+          .derive = derive_max_pool,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo avg_pool2d_kind() {
   return {.name = "avg_pool2d",
           .attributes = {AttributeKey::kKernel, AttributeKey::kStride, AttributeKey::kPadding},
           .required = {AttributeKey::kKernel},
-          .derive = derive_avg_pool};
+          .derive = derive_avg_pool,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo adaptive_avg_pool2d_kind() {
   return {.name = "adaptive_avg_pool2d",
           .attributes = {AttributeKey::kRows},
           .required = {AttributeKey::kRows},
-          .derive = derive_adaptive_avg_pool};
+          .derive = derive_adaptive_avg_pool,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo global_avg_pool_kind() {
-  return {.name = "global_avg_pool", .derive = derive_global_avg_pool};
+  return {
+      .name = "global_avg_pool", .derive = derive_global_avg_pool, .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

@@ -51,6 +51,10 @@ const std::vector<OpKindInfo>& all_kinds() {
       expert_linear_kind(),
       combine_kind(),
       cross_entropy_kind(),
+      cross_entropy_in_place_kind(),
+      fused_linear_cross_entropy_kind(),
+      chunked_linear_cross_entropy_kind(),
+      cut_cross_entropy_kind(),
       log_softmax_kind(),
       nll_loss_kind(),
       add_kind(),
@@ -90,20 +94,32 @@ struct AttributeRow {
   std::string_view name = {};
 };
 
-constexpr std::array<AttributeRow, 24> kAttributes = {{
-    {AttributeKey::kWidth, "width"},         {AttributeKey::kRows, "rows"},
-    {AttributeKey::kParts, "parts"},         {AttributeKey::kPart, "part"},
-    {AttributeKey::kWidths, "widths"},       {AttributeKey::kAxis, "axis"},
-    {AttributeKey::kHeads, "heads"},         {AttributeKey::kKvHeads, "kv_heads"},
-    {AttributeKey::kBias, "bias"},           {AttributeKey::kCausal, "causal"},
-    {AttributeKey::kWindow, "window"},       {AttributeKey::kSoftcap, "softcap"},
-    {AttributeKey::kSinks, "sinks"},         {AttributeKey::kProbability, "p"},
-    {AttributeKey::kDataType, "dtype"},      {AttributeKey::kInPlace, "in_place"},
-    {AttributeKey::kKernel, "kernel"},       {AttributeKey::kStride, "stride"},
-    {AttributeKey::kPadding, "padding"},     {AttributeKey::kGroups, "groups"},
-    {AttributeKey::kLargestCount, "k"},      {AttributeKey::kExperts, "experts"},
-    {AttributeKey::kImbalance, "imbalance"}, {AttributeKey::kCapacity, "capacity"},
-}};
+constexpr std::array<AttributeRow, 25> kAttributes = {
+    {{AttributeKey::kWidth, "width"},
+     {AttributeKey::kRows, "rows"},
+     {AttributeKey::kParts, "parts"},
+     {AttributeKey::kPart, "part"},
+     {AttributeKey::kWidths, "widths"},
+     {AttributeKey::kAxis, "axis"},
+     {AttributeKey::kHeads, "heads"},
+     {AttributeKey::kKvHeads, "kv_heads"},
+     {AttributeKey::kBias, "bias"},
+     {AttributeKey::kCausal, "causal"},
+     {AttributeKey::kWindow, "window"},
+     {AttributeKey::kSoftcap, "softcap"},
+     {AttributeKey::kSinks, "sinks"},
+     {AttributeKey::kProbability, "p"},
+     {AttributeKey::kDataType, "dtype"},
+     {AttributeKey::kInPlace, "in_place"},
+     {AttributeKey::kGradientInPlace, "gradient_in_place"},
+     {AttributeKey::kKernel, "kernel"},
+     {AttributeKey::kStride, "stride"},
+     {AttributeKey::kPadding, "padding"},
+     {AttributeKey::kGroups, "groups"},
+     {AttributeKey::kLargestCount, "k"},
+     {AttributeKey::kExperts, "experts"},
+     {AttributeKey::kImbalance, "imbalance"},
+     {AttributeKey::kCapacity, "capacity"}}};
 
 }  // namespace
 

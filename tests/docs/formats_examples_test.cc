@@ -6,6 +6,7 @@
 
 #include "models/gpu_catalogue.h"
 #include "models/load_model.h"
+#include "models/plan_file.h"
 #include "tests/docs/fenced_files.h"
 
 namespace cairn {
@@ -14,22 +15,28 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "families/gated_mlp.yaml",
-                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
-                                          "layers/gated.yaml", "catalogue/gated-mlp-tiny.yaml",
-                                          "gated/config.json", "gpus/lab.yaml"});
+  CHECK(files == std::vector<std::string>{
+                     "two_blocks.yaml", "two_blocks_plan.yaml", "families/gated_mlp.yaml",
+                     "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
+                     "layers/loss_without_logits.yaml", "catalogue/gated-mlp-tiny.yaml",
+                     "gated/config.json", "gpus/lab.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
   CHECK(parameter_bytes(plain) == 8192);         // 4096 + 2 * 2048
   CHECK(optimizer_state_bytes(plain) == 16384);  // two states of adamw
 
+  const Plan plan = read_plan(read_document(folder.path() / files[1]), plain, std::nullopt);
+  CHECK(plan.regions.size() == 1);
+  CHECK(plan.regions[0].keep.size() == 1);
+  CHECK(plan.regions[0].inner.size() == 1);
+
   // A block: the norm's 64 weights, and gate, up and down of 64 x 256, or half of that where
   // narrow.
   const std::int64_t hidden = 64;
   const std::int64_t blocks = 2 * hidden + 3 * hidden * (256 + 128);
   const LoadedModel tiny = load_model({.model = "gated-mlp-tiny", .folders = {folder.path()}});
-  CHECK(tiny.recipe.precision == DataType::kBFloat16);
+  CHECK(tiny.recipe.precision.parameter_type == DataType::kBFloat16);
   CHECK(parameter_count(tiny.graph) == 1000 * hidden + blocks);
   const auto has_op = [&](const std::string& name) {
     return std::any_of(tiny.graph.ops.begin(), tiny.graph.ops.end(),
@@ -39,10 +46,16 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(has_op("layers.0.mlp.act"));
   CHECK_FALSE(has_op("layers.1.drop"));  // its probability is 0
 
+  const LoadedModel cut = load_model({.model = "gated-mlp-tiny",
+                                      .implementations = {{"loss", "cut"}},
+                                      .folders = {folder.path()}});
+  CHECK(cut.graph.ops.back().kind->name == "cut_cross_entropy");
+  CHECK(parameter_count(cut.graph) == 1000 * hidden + blocks);
+
   const LoadedModel config =
       load_model({.model = (folder.path() / "gated").string(), .folders = {folder.path()}});
   CHECK(config.name == "gated");
-  CHECK(config.recipe.precision == DataType::kFloat32);
+  CHECK(config.recipe.precision.parameter_type == DataType::kFloat32);
   CHECK(parameter_count(config.graph) == hidden * 2 * 1000 + blocks);  // nothing is tied
 
   const DeviceSpec gpu = find_gpu("lab-card", {folder.path()});

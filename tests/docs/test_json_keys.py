@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN_GRAPH = "tests/models/graphs/x4_flash_attention.yaml"
+NAMED = ("dims", "dim_origins", "implementations")  # whose keys are the model's own
 EVERY, MODEL = "In every answer", "The model"
 
 # command: (the sections whose keys it prints, command lines that together show every key and null)
@@ -71,9 +72,9 @@ def documented(command: str, tables: dict[str, dict[str, str]]) -> dict[str, str
 
 
 def values(value, path: str = ""):
-    """(key path, value) of everything below `value`; the keys of dims are the model's own."""
+    """(key path, value) of everything below `value`."""
     for key, inner in value.items():
-        inner_path = f"{path}.{'NAME' if path in ('dims', 'dim_origins') else key}".lstrip(".")
+        inner_path = f"{path}.{'NAME' if path in NAMED else key}".lstrip(".")
         yield inner_path, inner
         if isinstance(inner, dict):
             yield from values(inner, inner_path)

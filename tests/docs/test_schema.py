@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the sample graphs against docs/schema/plain_graph.schema.json with a real validator.
+"""Checks sample graphs and plans against the schemas of docs/schema/ with a real validator.
 
 Needs the Python modules jsonschema and yaml; without them everything is reported as skipped.
 tests/docs/schema_test.cc checks the same with no module at all, but knows less of JSON Schema.
@@ -13,11 +13,22 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SAMPLES = ROOT / "tests" / "models" / "graphs"
 
 
-def cases() -> list[tuple[Path, bool]]:
-    """Every sample, and whether its structure is right."""
+# Plans whose structure is right, and that do not suit their graph.
+WRONG_MEANING = ("inner_begins_outside", "inner_keep", "inner_leaves_parent", "keep_an_input",
+                 "keep_not_made", "keep_twice", "keep_unknown", "keep_useless",
+                 "last_before_first", "not_in_order", "order_not_topological", "order_too_short",
+                 "order_twice", "order_unknown", "overlap", "unknown_last", "unknown_op",
+                 "control_characters")
+
+
+def cases() -> list[tuple[str, Path, bool]]:
+    """Schema, sample, and whether its structure is right."""
     wrong = sorted(SAMPLES.glob("bad/structure/*.yaml"))
     right = sorted(SAMPLES.glob("*.yaml")) + sorted(SAMPLES.glob("bad/meaning/*.yaml"))
-    return [(path, True) for path in right] + [(path, False) for path in wrong]
+    plans = sorted((ROOT / "tests/models/bad/plans").glob("*.yaml"))
+    return ([("plain_graph", path, True) for path in right]
+            + [("plain_graph", path, False) for path in wrong]
+            + [("plan", path, path.stem in WRONG_MEANING) for path in plans])
 
 
 def main() -> int:
@@ -28,13 +39,15 @@ def main() -> int:
         print(f"{missing}")
         print(f"0 passed, 0 failed, {len(cases())} skipped")
         return 0
-    schema = json.loads((ROOT / "docs/schema/plain_graph.schema.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
+    validators = {}
+    for name in ("plain_graph", "plan"):
+        schema = json.loads((ROOT / f"docs/schema/{name}.schema.json").read_text("utf-8"))
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validators[name] = jsonschema.Draft202012Validator(schema)
     failed = 0
-    for path, expected in cases():
+    for name, path, expected in cases():
         document = yaml.safe_load(path.read_text("utf-8"))
-        complaints = [error.message for error in validator.iter_errors(document)]
+        complaints = [error.message for error in validators[name].iter_errors(document)]
         if expected == bool(complaints):
             failed += 1
             print(f"FAILED {path.relative_to(ROOT)}: {complaints or 'was accepted'}")

@@ -38,6 +38,10 @@ TEST_CASE("every plain graph of the corpus is read, replayed and validated, or r
   CHECK(replay("plain_graph", cairn::fuzz::plain_graph) >= 8);
 }
 
+TEST_CASE("every plan of the corpus is read, written, replayed and validated, or refused") {
+  CHECK(replay("plan", cairn::fuzz::plan) >= 8);
+}
+
 TEST_CASE("every config of the corpus becomes a graph or is refused") {
   CHECK(replay("hf_config", cairn::fuzz::hf_config) >= 8);
 }

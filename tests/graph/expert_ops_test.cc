@@ -111,12 +111,14 @@ TEST_CASE("take and combine save the order they go by") {
   CHECK(costs("combine", {}, {kRows, kIndices}).ends_with("workspace 256 / 256"));
 }
 
-TEST_CASE("a linear of another type casts its weight and keeps the copy") {
+TEST_CASE("a linear of another type keeps the cast of its weight, an op before it") {
   const Given x32{"x", {2, 4, 8}, DataType::kFloat32};
   const OpAttributes fp32{.width = 6, .data_type = DataType::kFloat32};
-  CHECK(derived("linear", fp32, {x32}) ==
-        "fp32 [2, 4, 6] | aux: out.weight_cast fp32 [6, 8] | saves: x out.weight_cast");
-  CHECK(costs("linear", fp32, {x32}).ends_with("workspace 0 / 192"));  // 6 * 8 * 4
+  CHECK(derived("linear", fp32, {x32}) == "fp32 [2, 4, 6] | saves: x out.weight.fp32");
+  const Graph graph = graph_of("linear", fp32, {x32}, true);
+  CHECK(derived_text(graph, graph.ops[0]) == "fp32 [6, 8]");
+  CHECK(graph.tensor(graph.ops[0].inputs[0]).name == "out.weight");
+  CHECK(graph.tensor(graph.ops[0].outputs[0]).held_until == kNoOp);
   CHECK(refusal("linear", fp32, {kX}) == "op 'out': its dtype is fp32, its input is bf16");
   CHECK(derived("linear", {.width = 6, .data_type = DataType::kBFloat16}, {kX}) ==
         "bf16 [2, 4, 6] | saves: x out.weight");

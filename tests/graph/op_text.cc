@@ -39,7 +39,7 @@ Graph graph_of(const std::string& kind, const OpAttributes& attributes,
 std::string derived(const std::string& kind, const OpAttributes& attributes,
                     const std::vector<Given>& inputs, bool trainable) {
   const Graph graph = graph_of(kind, attributes, inputs, trainable);
-  return derived_text(graph, graph.ops[0]);
+  return derived_text(graph, graph.ops.back());
 }
 
 std::string derived_text(const Graph& graph, const Op& op) {
@@ -57,13 +57,20 @@ std::string derived_text(const Graph& graph, const Op& op) {
     if (op.gradient_aliases[i]) aliased.push_back(op.inputs[i]);
   }
   if (!aliased.empty()) text += " | aliases: " + names_text(graph, aliased);
+  std::string places;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.gradient_places[i] == kNoTensor) continue;
+    places += fmt::format(" {} over {}", graph.tensor(op.inputs[i]).name,
+                          graph.tensor(op.gradient_places[i]).name);
+  }
+  if (!places.empty()) text += " | gradients:" + places;
   return text;
 }
 
 std::string costs(const std::string& kind, const OpAttributes& attributes,
                   const std::vector<Given>& inputs, bool trainable) {
   const Graph graph = graph_of(kind, attributes, inputs, trainable);
-  const Op& op = graph.ops[0];
+  const Op& op = graph.ops.back();
   std::string text =
       fmt::format("flops {} / {}, moved {} / {}", op.forward.flops, op.backward.flops,
                   op.forward.moved_bytes, op.backward.moved_bytes);

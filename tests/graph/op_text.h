@@ -8,7 +8,8 @@
 // One op of a kind, and what was derived for it as one line of text:
 //
 //   types and shapes of the outputs | aux: auxiliaries | saves: what Backward reads
-//     | aliases: inputs whose gradient is the output's | flops, moved, workspace: forward /
+//     | aliases: inputs whose gradient is the output's | gradients: over what they are written
+//     | flops, moved, workspace: forward /
 //     backward
 
 namespace cairn {

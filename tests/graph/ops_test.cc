@@ -25,7 +25,7 @@ TEST_CASE("every kind has a name of its own, and every attribute is found by its
       CHECK(find_attribute(attribute_name(key)) == key);
     }
   }
-  CHECK(op_kind_names().size() == 72);
+  CHECK(op_kind_names().size() == 76);
   CHECK(find_op_kind("linaer") == nullptr);
   CHECK_FALSE(find_attribute("widht").has_value());
 }
@@ -225,8 +225,12 @@ TEST_CASE("the pieces of eager attention") {
 
 TEST_CASE("softmax and log_softmax save their outputs") {
   CHECK(derived("softmax", {}, {kX}) == "bf16 [2, 4, 8] | saves: out");
-  CHECK(derived("softmax", {.data_type = DataType::kFloat32}, {kX}) ==
-        "fp32 [2, 4, 8] | saves: out");
+  const OpAttributes fp32{.data_type = DataType::kFloat32};
+  CHECK(derived("softmax", fp32, {kX}) == "fp32 [2, 4, 8] | saves: out");
+  CHECK(graph_of("softmax", fp32, {kX}, true).ops[0].name == "out.input.fp32");
+  const Given half{"half", {2, 4, 8}, DataType::kFloat16};  // one kernel reads it as it is
+  CHECK(derived("softmax", fp32, {half}) == "fp32 [2, 4, 8] | saves: out");
+  CHECK(graph_of("softmax", fp32, {half}, true).ops.size() == 1);
   CHECK(derived("log_softmax", {}, {kX}) == "bf16 [2, 4, 8] | saves: out");
 }
 

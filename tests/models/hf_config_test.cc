@@ -60,7 +60,7 @@ TEST_CASE("keys that a config leaves out have the values that Transformers gives
   CHECK(dim(model, "activation") == "'silu'");
   CHECK(dim(model, "batch") == "1");
   CHECK(dim(model, "tokens") == "4");
-  CHECK(model.recipe.precision == DataType::kBFloat16);
+  CHECK(model.recipe.precision.parameter_type == DataType::kBFloat16);
   // Embedding 100 x 64 and head; per layer q k v o 4 x 64 x 64, MLP 3 x 64 x 128, two norms of 64;
   // the last norm: 12800 + 2 x (16384 + 24576 + 128) + 64.
   CHECK(parameter_count(model.graph) == 12800 + 2 * 41088 + 64);
@@ -107,14 +107,17 @@ TEST_CASE("keys that no dim names are ignored, whatever they hold") {
 }
 
 TEST_CASE("the type of the weights is dtype or torch_dtype, with or without torch.") {
-  CHECK(loaded(llama("\"torch_dtype\": \"float16\", ")).recipe.precision == DataType::kFloat16);
-  CHECK(loaded(llama("\"dtype\": \"float32\", ")).recipe.precision == DataType::kFloat32);
-  CHECK(loaded(llama("\"dtype\": \"torch.bfloat16\", ")).recipe.precision == DataType::kBFloat16);
-  // The newer spelling wins where both are there.
-  CHECK(loaded(llama("\"torch_dtype\": \"float32\", \"dtype\": \"float16\", ")).recipe.precision ==
+  CHECK(loaded(llama("\"torch_dtype\": \"float16\", ")).recipe.precision.parameter_type ==
         DataType::kFloat16);
+  CHECK(loaded(llama("\"dtype\": \"float32\", ")).recipe.precision.parameter_type ==
+        DataType::kFloat32);
+  CHECK(loaded(llama("\"dtype\": \"torch.bfloat16\", ")).recipe.precision.parameter_type ==
+        DataType::kBFloat16);
+  // The newer spelling wins where both are there.
+  CHECK(loaded(llama("\"torch_dtype\": \"float32\", \"dtype\": \"float16\", "))
+            .recipe.precision.parameter_type == DataType::kFloat16);
   const LoadedModel unknown = loaded(llama("\"dtype\": \"float8_e4m3\", "));
-  CHECK(unknown.recipe.precision == DataType::kBFloat16);
+  CHECK(unknown.recipe.precision.parameter_type == DataType::kBFloat16);
   CHECK(has_note(unknown, "the config's dtype 'float8_e4m3' is not known: bf16 is taken"));
 }
 
@@ -127,7 +130,7 @@ TEST_CASE("the text part of a model with more parts is taken when it is asked fo
   const LoadedModel model = loaded(nested, {.text_part_only = true});
   CHECK(model.family == "llama");
   CHECK(dim(model, "vocab") == "100");  // the text part's own
-  CHECK(model.recipe.precision == DataType::kFloat16);
+  CHECK(model.recipe.precision.parameter_type == DataType::kFloat16);
   CHECK(has_note(model,
                  "only the text part (text_config) is counted, not a vision encoder (key "
                  "'vision_config') and an audio encoder (key 'audio_config')"));

@@ -91,7 +91,7 @@ TEST_CASE("what a name holds is held until its scope's last op") {
         "layers.0.a until layers.0.b.out\n"
         "layers.0.b.first until layers.0.b.out\n"
         "layers.0.b.out until layers.0.y\n"  // what the dropout of probability 0 hands on
-        "layers.0.y until layers.1.y\n"  // an argument of the second block
+        "layers.0.y until layers.1.y\n"      // an argument of the second block
         "layers.1.a until layers.1.b.out\n"
         "layers.1.b.first until layers.1.b.out\n"
         "layers.1.b.out until layers.1.y\n"
@@ -155,8 +155,8 @@ TEST_CASE("an activation has the recipe's type, and so have parameters") {
       "ops:\n"
       "  - up: {op: linear, in: x, width: 8}\n"
       "  - loss: {op: cross_entropy, in: [up, labels]}\n";
-  CHECK(graph_of(ops, {}, {.precision = DataType::kFloat32}).tensors[2].bytes == 8 * 8 * 4);
-  const Graph graph = graph_of(ops, {}, {.precision = DataType::kBFloat16, .optimizer = "adamw"});
+  CHECK(graph_of(ops, {}, {.precision = {DataType::kFloat32}}).tensors[2].bytes == 8 * 8 * 4);
+  const Graph graph = graph_of(ops, {}, {.precision = {DataType::kBFloat16}, .optimizer = "adamw"});
   CHECK(graph.tensors[0].bytes == 2 * 4 * 8 * 2);
   CHECK(parameter_bytes(graph) == 8 * 8 * 2);
   CHECK(optimizer_state_bytes(graph) == 2 * 8 * 8 * 2);
@@ -209,14 +209,14 @@ TEST_CASE("a layer sees the attributes of the op that it spells out") {
   CHECK(ops_text(graph_of(ops, layers)) ==
         "attn.scores:attention_scores attn.dropped:dropout attn:attention_values "
         "loss:cross_entropy");
-  CHECK(ops_text(graph_of(ops, layers, {.attention = "flash"})) ==
+  CHECK(ops_text(graph_of(ops, layers, {.implementations = {{"attention", "flash"}}})) ==
         "attn:attention loss:cross_entropy");
-  CHECK(refusal(ops, layers, {.attention = "flsh"}) ==
+  CHECK(refusal(ops, layers, {.implementations = {{"attention", "flsh"}}}) ==
         "family 'f' has no attention 'flsh': expected one of flash, plain; did you mean 'flash'?");
-  CHECK(refusal(ops, layers, {.attention = "flash_attention_2"}) ==
+  CHECK(refusal(ops, layers, {.implementations = {{"attention", "flash_attention_2"}}}) ==
         "family 'f' has no attention 'flash_attention_2': expected one of flash, plain; did you "
         "mean 'flash'?");
-  CHECK(refusal(ops, layers, {.attention = "sdpa"}) ==
+  CHECK(refusal(ops, layers, {.implementations = {{"attention", "sdpa"}}}) ==
         "family 'f' has no attention 'sdpa': expected one of flash, plain");
 }
 
@@ -241,9 +241,8 @@ TEST_CASE("an optimizer or attention that nobody knows is refused") {
         "mean 'adamw'?");
   CHECK(refusal(ops, {}, {.optimizer = ""}) ==
         "unknown optimizer '': expected one of adamw, adam, sgd, sgd-momentum, lion");
-  const Family family = parse_family(parse_document("family", kHead + ops));
-  CHECK_THROWS_WITH_AS(attention_choice(family, {.attention = "flash"}),
-                       "family 'f' has no choice of attention", InputError);
+  CHECK(refusal(ops, {}, {.implementations = {{"attention", "flash"}}}) ==
+        "family 'f' has no choice of attention");
 }
 
 TEST_CASE("a weight is shared within the block, else with an op outside") {
@@ -289,7 +288,7 @@ TEST_CASE("numbers that make no sense are refused before anything is built") {
   CHECK(load({.model = "llama-3.1-8b", .optimizer = "adamx"}) ==
         "unknown optimizer 'adamx': expected one of adamw, adam, sgd, sgd-momentum, lion; did you "
         "mean 'adamw'?");
-  CHECK(load({.model = "llama-3.1-8b", .attention = "eagre"}) ==
+  CHECK(load({.model = "llama-3.1-8b", .implementations = {{"attention", "eagre"}}}) ==
         "family 'llama' has no attention 'eagre': expected one of eager, flash, sdpa; did you "
         "mean 'eager'?");
 }

@@ -89,8 +89,10 @@ std::int32_t block_of(const Graph& graph, const Tensor& tensor) {
 
 // Hidden size 2048, 28 layers, 16 heads, 2 samples of 1024 tokens, 16 bits.
 LoadedModel gpt(const std::string& attention = "") {
-  return load_model(
-      {.model = "megatron-gpt-2b", .batch = 2, .tokens = 1024, .attention = attention});
+  return load_model({.model = "megatron-gpt-2b",
+                     .batch = 2,
+                     .tokens = 1024,
+                     .implementations = {{"attention", attention}}});
 }
 
 }  // namespace
@@ -195,7 +197,9 @@ TEST_CASE("logits of a large vocabulary are as large under every strategy") {
 
 TEST_CASE("a Hugging Face Llama layer keeps what its formula says, 49.0 GiB at 8192 tokens") {
   const Graph graph =
-      load_model({.model = "llama-3.1-8b", .tokens = 8192, .attention = "flash"}).graph;
+      load_model(
+          {.model = "llama-3.1-8b", .tokens = 8192, .implementations = {{"attention", "flash"}}})
+          .graph;
   // h 4096, nh d 4096, nkv d 1024, nh 32, ff 14336:
   // 16 h 65536 + 4 nh d 16384 + 4 nkv d 4096 + 4 nh 128 + 8 ff 114688 = 200832, and two fp32 rows
   // of norms, 8: 200840 bytes a token.

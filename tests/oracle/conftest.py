@@ -23,10 +23,21 @@ def pytest_configure(config):
     torch.set_num_threads(1)  # tiny models: more threads only wait for each other
 
 
+def run_cairn(*arguments):
+    binary = os.environ.get("CAIRN_BINARY", str(REPOSITORY / "build" / "release" / "cairn"))
+    return subprocess.run([binary, *map(str, arguments), "--json"], capture_output=True, text=True)
+
+
+def refused(*arguments):
+    """Runs `cairn ARGUMENTS`, which must refuse them; returns what it says."""
+    run = run_cairn(*arguments)
+    assert run.returncode == 2
+    return run.stderr
+
+
 def cairn(*arguments):
     """Runs `cairn ARGUMENTS --json`; returns the object it prints."""
-    binary = os.environ.get("CAIRN_BINARY", str(REPOSITORY / "build" / "release" / "cairn"))
-    run = subprocess.run([binary, *map(str, arguments), "--json"], capture_output=True, text=True)
+    run = run_cairn(*arguments)
     assert run.returncode in (0, 1), run.stderr
     return json.loads(run.stdout)
 
@@ -35,9 +46,9 @@ def cairn(*arguments):
 def cairn_on(tmp_path):
     """cairn_on(model, "show", ...): Cairn about the config.json of a Transformers model."""
 
-    def ask(model, command, *options):
+    def ask(model, command, *options, precision=None):
         model.config.to_json_file(tmp_path / "config.json")
-        precision = {torch.float32: "fp32", torch.bfloat16: "bf16"}[model.dtype]
+        precision = precision or {torch.float32: "fp32", torch.bfloat16: "bf16"}[model.dtype]
         attention = ["--attention", model.config._attn_implementation]
         return cairn(command, tmp_path / "config.json", "--precision", precision, *attention,
                      *options)

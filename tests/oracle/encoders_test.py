@@ -47,7 +47,7 @@ def build(name, dtype=BF16, attention="sdpa", dropout=0.0, device="meta"):
                                      attention_probs_dropout_prob=dropout,
                                      attn_implementation=attention)
     with torch.device(device):
-        return model_type(config).to(dtype).train()
+        return models.of_type(model_type(config), dtype).train()
 
 
 def inputs_of(model):
@@ -59,11 +59,11 @@ def inputs_of(model):
     return {"input_ids": ids, "token_type_ids": ids.clone(), "labels": labels.clone()}
 
 
-def ask(cairn_on, model, command, *options):
+def ask(cairn_on, model, command, *options, **named):
     sizes = ["--batch", BATCH]
     if not type(model).__name__.startswith("ViT"):
         sizes += ["--tokens", TOKENS]
-    return cairn_on(model, command, *sizes, *options)
+    return cairn_on(model, command, *sizes, *options, **named)
 
 
 def arguments_of_first_layer(model, name):
@@ -75,7 +75,7 @@ def arguments_of_first_layer(model, name):
         model(**inputs_of(model))
     hook.remove()
     hidden, *others = seen["positional"]
-    return layer, [torch.zeros_like(hidden).requires_grad_(), *others], seen["named"]
+    return layer, [models.made_like(hidden), *others], seen["named"]
 
 
 def kept_by(model, run, shared):

@@ -31,9 +31,9 @@ def _import_torchvision():
 torchvision, _schemas = _import_torchvision()  # the schemas live as long as what defines them
 
 
-def build(name, **options):
-    """A model by its catalogue name, on the meta device, training."""
-    with torch.device("meta"):
+def build(name, device="meta", **options):
+    """A model by its catalogue name, training."""
+    with torch.device(device):
         if name == "unet":
             return UNet(**options).train()
         kind = name.replace("-", "").replace("bn", "_bn")

@@ -212,7 +212,12 @@ def build(kind, device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.
     config.use_cache = False
     config._experts_implementation = experts
     with torch.device(device):
-        return getattr(transformers, family.model)(config).to(dtype).train()
+        return of_type(getattr(transformers, family.model)(config), dtype).train()
+
+
+def of_type(model, dtype):
+    """The model in that type. Parameters that are fake tensors cannot be replaced, nor need be."""
+    return model if model.dtype == dtype else model.to(dtype)
 
 
 def layers_of(model):
@@ -241,9 +246,14 @@ def layer_arguments(model, batch, tokens, block=0):
     with torch.no_grad(), meta_answers():
         model(**family_of(model).inputs(model, batch, tokens))
     hook.remove()
-    hidden = seen["hidden_states"]
-    seen["hidden_states"] = torch.zeros_like(hidden).requires_grad_()
+    seen["hidden_states"] = made_like(seen["hidden_states"])
     return seen
+
+
+def made_like(tensor):
+    """A tensor made by an op, as trainable modules hand them on: autocast keeps its casts of
+    leaves."""
+    return torch.zeros_like(tensor).requires_grad_().clone()
 
 
 def checkpoint_layers(model, reentrant=False):

@@ -45,33 +45,35 @@ def torch_peak(model):
     return step_peak_bytes(model, {"input_ids": ids, "labels": ids.clone()})
 
 
-def unmodelled_bytes(model, kind, dtype, attention, checkpointed, vocab):
-    """What torch has out at the peak and Cairn does not count, or the other way round."""
-    config, in_loss = model.config, vocab == LARGE_VOCAB
+def unmodelled_bytes(model, kind, attention, checkpointed, in_loss, batch=BATCH, tokens=TOKENS,
+                     layers=None, scalings=SCALINGS):
+    """What torch has out at the peak and Cairn does not count, or the other way round. The peak is
+    in the loss, or in a layer's backward: the first one's, or the last of `layers`."""
+    config, dtype = model.config, model.dtype
     # Layers whose checkpoint or saved tensors are there: only the first where its backward is the
     # peak, and that is where layers are checkpointed and the loss is small.
-    layers = 1 if checkpointed and not in_loss else LAYERS
+    layers = layers or (1 if checkpointed and not in_loss else LAYERS)
     rebuilt = LAYERS if not checkpointed else int(not in_loss)
     bytes_of = {}
     bytes_of["divisor of the mean loss, gradient of the loss"] = 4 + 4
     # x * 0.5 keeps 0.5, as a tensor of 8 bytes that no checkpoint drops.
-    in_layer, after = SCALINGS.get(kind, (0, 0))
+    in_layer, after = scalings.get(kind, (0, 0))
     if attention == "eager":
         in_layer += 3 if kind == "gemma2" else 1  # its softcap
     bytes_of["constant factors"] = 8 * (in_layer * layers + (after if in_loss else 0))
     if checkpointed:
         bytes_of["random state of each checkpoint"] = rng_state_bytes() * layers
         if kind != "gpt2":  # handed to every layer; gpt2's are an input to Cairn
-            bytes_of["positions"] = 8 * TOKENS * (BATCH if kind == "opt" else 1)
+            bytes_of["positions"] = 8 * tokens * (batch if kind == "opt" else 1)
         if attention == "eager":  # of all layers of a kind; only checkpoints hold it for backward
             masks = len(set(getattr(config, "layer_types", ["all"])[:layers]))
-            bytes_of["attention masks"] = masks * BATCH * TOKENS * TOKENS * ITEM_BYTES[dtype]
+            bytes_of["attention masks"] = masks * batch * tokens * tokens * ITEM_BYTES[dtype]
     if kind in LAYER_NORMS:  # a CPU's layer norm keeps mean and rstd in the activations' type
         norms = 2 * rebuilt + int(in_loss)
         narrower = 4 - ITEM_BYTES[dtype]
-        bytes_of["statistics"] = -2 * norms * BATCH * TOKENS * narrower
+        bytes_of["statistics"] = -2 * norms * batch * tokens * narrower
     if kind == "gemma3_text":  # the first layers all have a window: no table of the others'
-        bytes_of["tables"] = -2 * TOKENS * config.head_dim * ITEM_BYTES[dtype]
+        bytes_of["tables"] = -2 * tokens * config.head_dim * ITEM_BYTES[dtype]
     return sum(bytes_of.values())
 
 
@@ -109,7 +111,8 @@ def test_the_peak_is_torchs_but_for_named_bytes(cairn_on, table, request, kind, 
     measured = torch_peak(model)
     simulated = cairn_on(model, "simulate", "--batch", BATCH, "--tokens", TOKENS, "--optimizer",
                          "sgd", "--checkpointing", plan)["peak_bytes"]
-    explained = unmodelled_bytes(model, kind, dtype, attention, plan == "every-layer", vocab)
+    explained = unmodelled_bytes(model, kind, attention, plan == "every-layer",
+                                 in_loss=vocab == LARGE_VOCAB)
     table.append((request.node.callspec.id, measured, simulated, explained))
     assert measured - simulated == explained
 

@@ -30,7 +30,7 @@ def build(variant, dtype=BF16, attention="sdpa", dropout=0.0, device="meta", **d
     config = T5Config(**DIMS | VARIANTS[variant] | dims, dropout_rate=dropout, use_cache=False,
                       attn_implementation=attention)
     with torch.device(device):
-        return T5ForConditionalGeneration(config).to(dtype).train()
+        return models.of_type(T5ForConditionalGeneration(config), dtype).train()
 
 
 def inputs_of(device="meta"):
@@ -38,9 +38,9 @@ def inputs_of(device="meta"):
     return {"input_ids": ids, "labels": ids[:, :TARGETS].clone()}
 
 
-def ask(cairn_on, model, command, *options):
+def ask(cairn_on, model, command, *options, **named):
     return cairn_on(model, command, "--batch", BATCH, "--tokens", TOKENS,
-                    "--set", f"target_tokens={TARGETS}", *options)
+                    "--set", f"target_tokens={TARGETS}", *options, **named)
 
 
 def _attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
@@ -71,12 +71,12 @@ def arguments_of(model, stack, block):
         lambda _, positional, named: seen.update(positional=positional, named=named),
         with_kwargs=True)
     with torch.no_grad(), models.meta_answers():
-        model(**inputs_of())
+        model(**inputs_of(model.device))
     hook.remove()
     arguments = list(seen["positional"])
     for place in (0, 2, 3):  # made by trainable modules
         if arguments[place] is not None:
-            arguments[place] = torch.zeros_like(arguments[place]).requires_grad_()
+            arguments[place] = models.made_like(arguments[place])
     return layer, arguments, seen["named"]
 
 

@@ -132,7 +132,7 @@ def test_each_phase_of_two_training_steps_peaks_where_cairn_says(
     answer = cairn_on(model, "simulate", "--batch", BATCH, "--tokens", TOKENS, "--checkpointing",
                       plan, *options)
     simulated = {phase["phase"]: phase for phase in answer["phases"]}
-    explained = unmodelled_bytes(model, kind, dtype, "sdpa", plan == "every-layer", LARGE_VOCAB)
+    explained = unmodelled_bytes(model, kind, "sdpa", plan == "every-layer", in_loss=True)
     parameters = len(list(model.parameters()))
     counts = SCALAR * parameters if name == "adamw" else 0
     for step, key in ((1, "first_step_bytes"), (2, "bytes")):

@@ -22,13 +22,13 @@ SMALL = ["resnet-18", "resnet-50", "vgg-16", "vgg-16-bn", "densenet-121", "unet"
 BATCH = 2
 
 
-def images_and_labels(model, dims, dtype=torch.float32):
+def images_and_labels(model, dims, dtype=torch.float32, device="meta"):
     shape = (BATCH, dims["channels"], dims["image"], dims["image"])
-    images = torch.zeros(shape, device="meta", dtype=dtype)
+    images = torch.zeros(shape, device=device, dtype=dtype)
     with torch.no_grad():
         logits = model(images)
     pixels = (BATCH, *logits.shape[2:])
-    return images, torch.zeros(pixels, device="meta", dtype=torch.long)
+    return images, torch.zeros(pixels, device=device, dtype=torch.long)
 
 
 def step(model, images, labels):

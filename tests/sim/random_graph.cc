@@ -1,6 +1,7 @@
 #include "tests/sim/random_graph.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,17 +115,50 @@ class GraphMaker {
       }
       if (one_in(random_, 3)) op.gradient_views.push_back(tensor.name);
     }
+    place_gradient(op);
     for (const CustomTensor& output : op.outputs) {
       if (one_in(random_, 3)) op.saved.push_back(output.name);
     }
     for (const CustomTensor& auxiliary : op.auxiliaries) {
       if (!one_in(random_, 4)) op.saved.push_back(auxiliary.name);
     }
+    op.saves_after_forward = one_in(random_, 5);
     if (one_in(random_, 3)) op.workspace_bytes = random_bytes(random_);
     if (one_in(random_, 3)) op.backward_workspace_bytes = random_bytes(random_);
     if (one_in(random_, 4)) op.sweep_workspace_bytes = random_bytes(random_);
     if (one_in(random_, 12)) op.recompute = RecomputePolicy::kNever;
-    for (const TensorId output : builder_.add_custom(op)) values_.push_back(output);
+    was_read_.insert(op.inputs.begin(), op.inputs.end());
+    const std::vector<TensorId> outputs = builder_.add_custom(op);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      values_.push_back(outputs[i]);
+      if (op.outputs[i].view_of == kNoTensor) continue;
+      is_view_.insert(outputs[i]);
+      was_read_.insert(op.outputs[i].view_of);
+    }
+  }
+
+  // Backward may write an input's gradient over an auxiliary of its bytes, or over the input
+  // itself, where nothing has read that and, as it is no value any more, nothing will.
+  void place_gradient(CustomOp& op) {
+    if (!one_in(random_, 3)) return;
+    const TensorId input = op.inputs[pick(random_, op.inputs.size())];
+    const Tensor& tensor = builder_.tensor(input);
+    if (std::count(op.inputs.begin(), op.inputs.end(), input) > 1) return;
+    const bool over_input =
+        one_in(random_, 2) && values_.size() > 1 && !was_read_.contains(input) &&
+        tensor.role == TensorRole::kOutput && !is_view_.contains(input) &&
+        std::none_of(op.outputs.begin(), op.outputs.end(),
+                     [&](const CustomTensor& made) { return made.view_of == input; });
+    if (over_input) {
+      values_.erase(std::find(values_.begin(), values_.end(), input));
+      op.saved.push_back(tensor.name);
+      op.gradient_places = {{tensor.name, tensor.name}};
+      return;
+    }
+    CustomTensor made{.name = op.name + ".gradient", .bytes = tensor.bytes};
+    op.saved.push_back(made.name);
+    op.gradient_places = {{tensor.name, made.name}};
+    op.auxiliaries.push_back(std::move(made));
   }
 
   void add_op(const std::string& name) {
@@ -162,6 +196,8 @@ class GraphMaker {
   Random& random_;
   GraphBuilder builder_{"random", DataType::kFloat32};
   std::vector<TensorId> values_ = {};
+  std::set<TensorId> was_read_ = {};
+  std::set<TensorId> is_view_ = {};
   std::vector<TensorId> parameters_ = {};
 };
 

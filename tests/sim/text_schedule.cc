@@ -93,6 +93,9 @@ std::string graph_text(const Graph& graph) {
     std::vector<TensorId> viewed;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.gradient_views[i]) viewed.push_back(op.inputs[i]);
+      if (op.gradient_places[i] == kNoTensor) continue;
+      text += fmt::format("gradient of {} over {}: ", graph.tensor(op.inputs[i]).name,
+                          graph.tensor(op.gradient_places[i]).name);
     }
     text += fmt::format(
         "{} <-{} ->{} aux{} saves{} aliases{} views{} workspace {} backward {} sweep {}{}\n",
