@@ -113,45 +113,29 @@ class Lowering {
       sequence_.push_back({.kind = StepKind::kRecompute, .op = op});
       release_at_end(frame, op);
     }
+    close_run();
     release_in_recompute(frame, first_step);
     close_run();
   }
 
-  // Section 5: what a recompute makes, or takes from what was kept, its function holds up to the
-  // last op that reads it, whether that runs again or not; to the end of the recompute where that
-  // is past its stop. There a nested region lets go of what it was passed.
+  // Section 5: a nested region lets go of what it was passed when its recompute is over. What was
+  // kept, the function of the recompute holds as if it had made it (end_of_scope).
   void release_in_recompute(std::int32_t frame, std::size_t first_step) {
     const auto i = static_cast<std::size_t>(frame);
-    if (plan_.extent == Extent::kNeeded || sequence_.empty()) return;
-    const bool is_nested = tree_.frames[i].depth > 1;
-    if (plan_.extent == Extent::kPrefix && is_nested) {
+    if (plan_.extent != Extent::kPrefix || sequence_.empty()) return;
+    if (tree_.frames[i].depth > 1) {
       released_after_.push_back({.step = sequence_.size() - 1, .tensors = inputs_[i]});
     }
-    for (const OpId op : sets_.ops_of_frame[i]) {
-      for (const TensorId made : graph_.op(op).outputs) release_made(frame, first_step, made);
-    }
-    for (const TensorId kept : kept_before_stop(frame)) release_made(frame, first_step, kept);
-  }
-
-  // Behind the last step of the recompute at or before the last op that reads it.
-  void release_made(std::int32_t frame, std::size_t first_step, TensorId tensor) {
-    const std::vector<OpId>& ops = sets_.ops_of_frame[static_cast<std::size_t>(frame)];
-    const std::int32_t made_at = tree_.position_of_op[index(graph_.tensor(tensor).producer)];
-    const std::int32_t until = std::max(made_at, last_read_at_[index(tensor)]);
-    const auto behind = std::upper_bound(
-        ops.begin(), ops.end(), until,
-        [&](std::int32_t position, OpId op) { return position < tree_.position_of_op[index(op)]; });
-    const std::size_t steps = first_step + static_cast<std::size_t>(behind - ops.begin());
-    if (steps > 0) released_after_.push_back({.step = steps - 1, .tensors = {tensor}});
-  }
-
-  // What an outermost region keeps, and its recompute takes: made before the stop.
-  std::vector<TensorId> kept_before_stop(std::int32_t frame) const {
-    std::vector<TensorId> before;
+    const std::vector<OpId>& ops = sets_.ops_of_frame[i];
     for (const TensorId kept : keep_list(frame)) {
-      if (!is_behind_stop(frame, kept)) before.push_back(kept);
+      if (is_behind_stop(frame, kept)) continue;
+      const std::int32_t made_at = position_of(graph_.tensor(kept).producer);
+      const auto behind =
+          std::upper_bound(ops.begin(), ops.end(), std::max(made_at, last_name_at(kept)),
+                           [this](std::int32_t last, OpId op) { return last < position_of(op); });
+      const std::size_t steps = first_step + static_cast<std::size_t>(behind - ops.begin());
+      if (steps > 0) released_after_.push_back({.step = steps - 1, .tensors = {kept}});
     }
-    return before;
   }
 
   bool is_behind_stop(std::int32_t frame, TensorId tensor) const {
@@ -186,14 +170,25 @@ class Lowering {
   // The steps added since the last run closed are one: forward, or one recompute.
   void close_run() { run_end_.resize(sequence_.size(), sequence_.size()); }
 
-  // Rule 1a: the step of the run that makes the tensor at `made` behind which its scope ends.
+  // Position of the last op that reads the tensor in forward, or ends the scope of its names.
+  std::int32_t last_name_at(TensorId tensor) const {
+    const OpId held_until = graph_.tensor(tensor).held_until;
+    const std::int32_t last_read = last_read_at_[index(tensor)];
+    return held_until == kNoOp ? last_read : std::max(last_read, position_of(held_until));
+  }
+
+  // Rule 1a: the step of the run that makes the tensor at `made` behind which its scope ends. In a
+  // checkpoint's recompute every tensor has one, to its last reader (section 5).
   std::size_t end_of_scope(TensorId tensor, std::size_t made) const {
-    const OpId last_op = graph_.tensor(tensor).held_until;
-    if (last_op == kNoOp) return made;
+    const bool in_function =
+        sequence_[made].kind == StepKind::kRecompute && plan_.extent != Extent::kNeeded;
+    if (!in_function && graph_.tensor(tensor).held_until == kNoOp) return made;
+    const std::int32_t last_position =
+        in_function ? last_name_at(tensor) : position_of(graph_.tensor(tensor).held_until);
     const auto begin = sequence_.begin() + static_cast<std::ptrdiff_t>(made);
     const auto end = sequence_.begin() + static_cast<std::ptrdiff_t>(run_end_[made]);
     const auto behind = std::upper_bound(
-        begin, end, position_of(last_op),
+        begin, end, last_position,
         [this](std::int32_t last, const Step& step) { return last < position_of(step.op); });
     const std::size_t in_scope_count = static_cast<std::size_t>(behind - begin);
     return in_scope_count == 0 ? made : made + in_scope_count - 1;
@@ -304,8 +299,8 @@ class Lowering {
   std::vector<std::int32_t> last_read_at_ = {};  // by tensor: in forward, position of the last op
   std::vector<bool> is_recomputed_ = {};
   std::vector<Step> sequence_ = {};           // without frees
-  std::vector<std::size_t> run_end_ = {};     // by step: one past the end of its run
   std::vector<Release> released_after_ = {};  // by step
+  std::vector<std::size_t> run_end_ = {};  // by step of the sequence: one past the end of its run
 };
 
 }  // namespace

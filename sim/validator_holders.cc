@@ -93,12 +93,9 @@ class HolderReads {
   void hold_in_recompute(std::size_t rule) {
     const Recompute recompute = recomputes_[rule];
     if (recompute.end == 0) return;
-    const std::size_t last = recompute.end - 1;
+    const std::size_t last = last_before(recompute.end);
     if (rules_[rule].lets_go_behind_recompute) add(rules_[rule].inputs, last);
     for (std::size_t run = recompute.begin; run < recompute.end; ++run) {
-      for (const TensorId made : graph_.op(runs_[run].op).outputs) {
-        add({made}, last_use(recompute, made));
-      }
       hold_in_sweep(rule, run);
     }
     // The recompute takes what was kept where that was made; what it stops before, nobody takes.
@@ -108,14 +105,23 @@ class HolderReads {
     }
   }
 
+  // An optimizer that steps within backward lets go of nothing of a checkpoint's.
+  std::size_t last_before(std::size_t run) const {
+    while (runs_[run - 1].kind == StepKind::kOptimizerStep) --run;
+    return run - 1;
+  }
+
   // The last run of the recompute that stands, in the plan's order, no later than the last op that
   // reads the tensor; the run before the recompute where all of it stands later.
   std::size_t last_use(const Recompute& recompute, TensorId tensor) const {
-    const std::int32_t until =
+    std::int32_t until =
         std::max(last_read_[index(tensor)], position_[index(graph_.tensor(tensor).producer)]);
+    if (const OpId held = graph_.tensor(tensor).held_until; held != kNoOp) {
+      until = std::max(until, position_[index(held)]);
+    }
     std::size_t run = recompute.end;
     while (run > recompute.begin && position_of_run(run - 1) > until) --run;
-    return run - 1;
+    return last_before(run);
   }
 
   // Where the recompute runs the last op of a region inside.

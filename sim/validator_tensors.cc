@@ -86,13 +86,22 @@ class TensorAccount {
   TensorAccount(const Graph& graph, const Plan& plan, const std::vector<RegionRule>& rules,
                 const std::vector<Run>& runs, Account& account)
       : graph_(graph),
+        plan_(plan),
         runs_(runs),
         account_(account),
         kept_(kept_tensors(graph, plan)),
         uses_(uses_by_tensor(graph, plan, rules, runs)),
         last_of_pass_(last_of_pass(plan, rules, runs)),
         positions_(positions_of_ops(plan)),
-        storage_copy_(graph.tensors.size(), kNoCopy) {}
+        last_readers_(graph.tensors.size(), kNoPosition),
+        storage_copy_(graph.tensors.size(), kNoCopy) {
+    for (const Op& op : graph.ops) {
+      const std::int32_t reader = position(static_cast<OpId>(&op - graph.ops.data()));
+      for (const TensorId input : op.inputs) {
+        last_readers_[index(input)] = std::max(last_readers_[index(input)], reader);
+      }
+    }
+  }
 
   void add_all() {
     for (std::size_t run = 0; run < runs_.size(); ++run) {
@@ -133,12 +142,16 @@ class TensorAccount {
     return {.first = run, .last = std::max({run, last_read, scope_end(tensor, run)})};
   }
 
-  // Rule 1a: walks the pass that makes the copy in `run` while the scope of its name lasts.
+  // Rule 1a: walks the pass that makes the copy in `run` while the scope of its name lasts. In a
+  // checkpoint's recompute that is, for every tensor, at least to the last op that reads it.
   std::size_t scope_end(TensorId tensor, std::size_t run) const {
     const OpId scope = graph_.tensor(tensor).held_until;
-    if (scope == kNoOp) return run;
+    std::int32_t until = scope == kNoOp ? kNoPosition : position(scope);
+    if (plan_.extent != Extent::kNeeded && runs_[run].kind == StepKind::kRecompute) {
+      until = std::max(until, last_readers_[index(tensor)]);
+    }
     std::size_t end = run;
-    while (end < last_of_pass_[run] && position(runs_[end + 1].op) <= position(scope)) ++end;
+    while (end < last_of_pass_[run] && position(runs_[end + 1].op) <= until) ++end;
     return end;
   }
 
@@ -186,13 +199,15 @@ class TensorAccount {
   }
 
   const Graph& graph_;
+  const Plan& plan_;
   const std::vector<Run>& runs_;
   Account& account_;
   std::vector<bool> kept_;
   Uses uses_;
-  std::vector<std::size_t> last_of_pass_;  // by run
-  std::vector<std::int32_t> positions_;    // by op, in the plan's order
-  std::vector<std::size_t> storage_copy_;  // by tensor: of its latest copy
+  std::vector<std::size_t> last_of_pass_;   // by run
+  std::vector<std::int32_t> positions_;     // by op, in the plan's order
+  std::vector<std::int32_t> last_readers_;  // by tensor: position of the last op that reads it
+  std::vector<std::size_t> storage_copy_;   // by tensor: of its latest copy
   std::vector<Charge> storage_copies_ = {};
   std::vector<TensorId> owner_of_copy_ = {};  // by storage copy
 };

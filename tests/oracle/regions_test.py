@@ -34,7 +34,7 @@ def simulated(folder, program, extent):
 
 def simulated_events(answer):
     return [f"{step['kind'][0].upper()} {step['op']}" for step in answer["steps"]
-            if step["kind"] != "forward"]
+            if step["kind"] in ("recompute", "backward")]
 
 
 def live_without_gradients(program, answer):
@@ -43,6 +43,8 @@ def live_without_gradients(program, answer):
     ops = {op.name: op for op in program.ops}
     gradients, live = {}, []
     for step in answer["steps"]:
+        if step["op"] is None:
+            continue  # an optimizer's step
         op = ops[step["op"]]
         if step["kind"] == "backward":
             read = [name for name in op.inputs if program.tensors[name].requires_grad]

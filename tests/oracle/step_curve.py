@@ -102,6 +102,8 @@ def simulated(answer, layer_count):
     """Of `cairn simulate --json`: bytes during each step and after it."""
     segments = [Segment("forward first", [answer["resident_bytes"]])]
     for step in answer["steps"]:
+        if step["kind"] not in ("forward", "recompute", "backward"):
+            continue  # an optimizer's
         phase = "forward" if step["kind"] == "forward" else "backward"
         layer = re.match(r"\w+\.(\d+)\.", step["op"])
         if layer:
