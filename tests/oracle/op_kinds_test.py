@@ -4,11 +4,13 @@ The expected sets are written by hand from that rule; "mean" and the like are si
 the op makes for itself.
 """
 
+import collections
+import itertools
 import re
 
 import pytest
 import torch
-from conftest import REPOSITORY
+from conftest import REPOSITORY, cairn
 from saved_tensors import saved_storages
 from torch.nn import functional
 from transformers.models.llama.modeling_llama import repeat_kv
@@ -293,3 +295,88 @@ def test_repeat_kv_makes_a_storage_and_saves_nothing():
     kept = saved_storages(lambda: outputs.append(repeat_kv(heads, 2)))
     assert not kept
     assert outputs[0].untyped_storage().nbytes() == BF16_BYTES
+
+
+# Kinds of several inputs, each subset of which may require a gradient:
+# name: (op in a family, letters of its inputs, call, shapes of its parameters in torch). w is the
+# op's weight, v its bias, every other letter a tensor of tokens.
+SUBSETS = {
+    "linear": ("{op: linear, in: a, width: 24, bias: true}", "awv",
+               lambda a, w, v: functional.linear(a, w, v), dict(w=(24, WIDTH), v=(24,))),
+    "layer_norm": ("{op: layer_norm, in: a, bias: true}", "awv",
+                   lambda a, w, v: functional.layer_norm(a, (WIDTH,), w, v),
+                   dict(w=(WIDTH,), v=(WIDTH,))),
+    "add": ("{op: add, in: [a, b]}", "ab", torch.add, {}),
+    "sub": ("{op: sub, in: [a, b]}", "ab", torch.sub, {}),
+    "mul": ("{op: mul, in: [a, b]}", "ab", torch.mul, {}),
+    "div": ("{op: div, in: [a, b]}", "ab", torch.div, {}),
+    "mul_weight": ("{op: mul_weight, in: a}", "aw", torch.mul, dict(w=(WIDTH,))),
+    "mul_one_plus_weight": ("{op: mul_one_plus_weight, in: a}", "aw",
+                            lambda a, w: a * (1.0 + w), dict(w=(WIDTH,))),
+    "cat": ("{op: cat, in: [a, b]}", "ab", lambda a, b: torch.cat((a, b), -1), {}),
+    "attention": ("{op: attention, in: [a, b, c], heads: 4, causal: true}", "abc",
+                  lambda a, b, c: functional.scaled_dot_product_attention(
+                      heads_of(a), heads_of(b), heads_of(c), is_causal=True), {}),
+    "masked_attention": ("{op: masked_attention, in: [a, b, c], heads: 4}", "abc",
+                         lambda a, b, c: functional.scaled_dot_product_attention(
+                             heads_of(a), heads_of(b), heads_of(c), attn_mask=torch.ones(
+                                 BATCH, 1, TOKENS, TOKENS, device="meta", dtype=torch.bool)), {}),
+    "attention_scores": ("{op: attention_scores, in: [a, b], heads: 4}", "ab",
+                         lambda a, b: heads_of(a) @ heads_of(b).transpose(2, 3), {}),
+    "add_weight": ("{op: add_weight, in: a}", "aw", torch.add, dict(w=(TOKENS, WIDTH))),
+}
+# What brings the op's output back to tokens.
+TAILS = {"attention_scores": "{op: attention_values, in: [made, c], heads: 4}"}
+FAMILY = """
+family: subsets
+inputs:
+  x: {{dtype: activation, shape: [batch, tokens, {width}]}}
+  labels: {{dtype: int64, shape: [batch, tokens]}}
+ops:
+  - repeat: 1
+    carry: {{y: x}}
+    ops:
+      - a: {{op: mul_weight, in: y}}
+      - b: {{op: mul_weight, in: y}}
+      - c: {{op: mul_weight, in: y}}
+      - made: {op}
+      - y: {tail}
+  - head: {{op: linear, in: y, width: 8}}
+  - loss: {{op: cross_entropy, in: [head, labels]}}
+"""
+
+
+def subsets():
+    for name, (_, letters, _, _) in SUBSETS.items():
+        for size in range(1, len(letters) + 1):
+            for trained in itertools.combinations(letters, size):
+                yield pytest.param(name, "".join(trained), id=f"{name}, {' '.join(trained)}")
+
+
+@pytest.mark.parametrize("name, trained", list(subsets()))
+def test_an_op_saves_what_the_gradients_that_are_required_need(tmp_path, name, trained):
+    op, letters, call, shapes = SUBSETS[name]
+    tensors = {letter: weight(*shapes[letter], requires_grad=letter in trained)
+               if letter in shapes else tokens(requires_grad=letter in trained)
+               for letter in letters}
+    with models.gpu_kernels() as random_states:
+        parameters = [tensors[letter] for letter in letters if letter in shapes]
+        kept = saved_storages(lambda: call(*tensors.values()),
+                              itertools.chain(parameters, random_states))
+    (tmp_path / "families").mkdir()
+    tail = TAILS.get(name, "{op: scale, in: made}")
+    text = FAMILY.format(op=op, tail=tail, width=WIDTH)
+    (tmp_path / "families" / "subsets.yaml").write_text(text)
+    (tmp_path / "model.yaml").write_text("model: m\nfamily: subsets\ndims: {}\n")
+    # Inputs require a gradient through a factor that is trained.
+    paths = {"w": "*.made.weight", "v": "*.made.bias"}
+    options = [word for letter in trained
+               for word in ("--train-only", paths.get(letter, f"*.{letter}.weight"))]
+    shown = cairn("show", tmp_path / "model.yaml", "--models", tmp_path, "--batch", BATCH,
+                  "--tokens", TOKENS, *options)
+    made = next(op for op in shown["ops"] if op["name"].endswith(".made"))
+    names = {"w": "weight", "v": "bias"}
+    parameters = tuple(f".made.{names[letter]}" for letter in shapes)
+    own = {saved["storage"]: saved["storage_bytes"] for saved in made["saved"]
+           if not saved["storage"].endswith(parameters)}
+    assert kept == collections.Counter(own.values())
