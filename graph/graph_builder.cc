@@ -327,6 +327,11 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& asked) {
   }
   std::vector<TensorId> outputs = op.outputs;
   finish_op(std::move(op));
+  // What was cast for the op is an argument of the call, which holds it.
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    if (request.inputs[i] == asked.inputs[i]) continue;
+    hold_until(asked.inputs[i], static_cast<OpId>(graph_.ops.size() - 1));
+  }
   return outputs;
 }
 

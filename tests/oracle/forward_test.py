@@ -137,7 +137,7 @@ def at_the_most(model, kind, attention, module, factors):
         bytes_of["factors, and the 1 that is added, with its copy in the tensor's type"] = factors + 8 + item
     if module == ATTENTION[kind] and attention == "eager":
         if kind == "llama" and model.dtype == BF16:  # the softmax comes last
-            bytes_of["a CPU casts before its softmax in fp32"] = 4 * scores + factors
+            bytes_of["the factor of the scores"] = factors
         else:
             bytes_of["the factor of the scores, and its copy in their type"] = factors + item
     return sum(bytes_of.values())
