@@ -169,10 +169,7 @@ void Replay::contribute(const Op& op, std::size_t input) {
 
 // The old gradient and the contribution, beside the sum that takes the gradient's place.
 void Replay::add_sum(TensorId id, std::int64_t contribution_bytes) {
-  std::int64_t bytes = checked_add(graph_.tensor(id).bytes, contribution_bytes, "live bytes");
-  // A gathered sum that is complete is gone behind the step, but is there while it is made.
-  const bool is_last = contributed_[index(id)] + 1 == contribution_count_[index(id)];
-  if (of_gathered_[index(id)] >= 0 && is_last) bytes += graph_.tensor(id).bytes;
+  const std::int64_t bytes = checked_add(graph_.tensor(id).bytes, contribution_bytes, "live bytes");
   if (bytes > sum_.bytes) sum_ = {.kind = Transient::Kind::kSum, .tensor = id, .bytes = bytes};
 }
 
@@ -272,6 +269,7 @@ std::size_t Replay::end_step(std::size_t position) {
     CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
                 step_text(graph_, step) + " frees what is not live");
   }
+  summing_bytes_ = checked_add(live_bytes_, sum_.bytes, "live bytes");
   for (const TensorId parameter : completed_) settle(parameter);
   completed_.clear();
   return next;

@@ -48,6 +48,8 @@ class Replay {
   const std::vector<Transient>& transients() const { return transients_; }
   // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest.
   const Transient& sum() const { return sum_; }
+  // With it, before what parameters have gathered or share is settled.
+  std::int64_t summing_bytes() const { return summing_bytes_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.
   std::int32_t allocation_of(TensorId tensor) const { return of_tensor_[index(tensor)]; }
@@ -85,6 +87,7 @@ class Replay {
   std::vector<bool> has_states_ = {};
   std::int64_t state_bytes_ = 0;
   Transient sum_ = {};
+  std::int64_t summing_bytes_ = 0;
   std::vector<bool> is_view_ = {};  // by tensor: nothing is added into its gradient
   // By parameter: contributions of one pass, those so far, what gathers them, and whether there is
   // a gradient of an earlier pass.

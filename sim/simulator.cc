@@ -151,8 +151,7 @@ std::vector<StepTrace> replayed(const Schedule& schedule, Replay replay) {
     trace.during_bytes = replay.during_bytes();
     position = replay.end_step(position);
     trace.after_bytes = replay.live_bytes();
-    const std::int64_t summing = checked_add(trace.after_bytes, replay.sum().bytes, "live bytes");
-    trace.during_bytes = std::max(trace.during_bytes, summing);
+    trace.during_bytes = std::max(trace.during_bytes, replay.summing_bytes());
     steps.push_back(trace);
   }
   return steps;

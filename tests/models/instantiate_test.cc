@@ -11,52 +11,15 @@
 #include "models/find_model.h"
 #include "models/link_layers.h"
 #include "models/load_model.h"
+#include "tests/models/small_family.h"
 
 namespace cairn {
 namespace {
 
-const char* const kHead =
-    "family: f\n"
-    "inputs:\n"
-    "  x:      {dtype: activation, shape: [batch, tokens, 8]}\n"
-    "  labels: {dtype: int64, shape: [batch, tokens]}\n";
-
-Scope small_dims() {
-  return {.values = {{"batch", integer_value(2)}, {"tokens", integer_value(4)}}};
-}
-
-Graph graph_of(const std::string& rest, const std::map<std::string, Layer>& layers = {},
-               Recipe recipe = {}) {
-  const Family family = parse_family(parse_document("family", kHead + rest));
-  const Scope dims = small_dims();
-  check_layers(family, layers);
-  return instantiate({.family = family,
-                      .layers = layers,
-                      .dims = dims,
-                      .recipe = std::move(recipe),
-                      .model_name = "m"});
-}
-
-std::string refusal(const std::string& rest, const std::map<std::string, Layer>& layers = {},
-                    const Recipe& recipe = {}) {
-  try {
-    graph_of(rest, layers, recipe);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-// "a:linear b:gelu"
-std::string ops_text(const Graph& graph) {
-  std::string text;
-  for (const Op& op : graph.ops) {
-    text += (text.empty() ? "" : " ") + op.name + ":" + std::string(op.kind->name);
-  }
-  return text;
-}
-
-Layer layer_of(const std::string& text) { return parse_layer(parse_document("layer", text)); }
+using test::graph_of;
+using test::layer_of;
+using test::ops_text;
+using test::refusal;
 
 }  // namespace
 

@@ -9,7 +9,8 @@ import random
 import re
 
 import pytest
-from random_modules import KINDS, Generator, TorchRun, auxiliaries, saved
+from checkpointed_run import TorchRun
+from random_modules import KINDS, Generator, auxiliaries, saved
 from regions_test import (FIRST_SEED, after_forward, check_gradients, described,
                           live_without_gradients, simulated, simulated_events)
 
