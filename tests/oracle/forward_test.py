@@ -129,14 +129,13 @@ def kept_factors(kind, attention, layer, module):
 def at_the_most(model, kind, attention, module, factors):
     """What else torch has out at the most of a module."""
     item = ITEM_BYTES[model.dtype]
-    scores = BATCH * model.config.num_attention_heads * TOKENS * TOKENS
     bytes_of = {}
     if module in ("ln_1", "ln_2"):
         bytes_of["statistics, on a CPU in the activations' type"] = -2 * BATCH * TOKENS * (4 - item)
     if module in ("mlp", "mlp.act") and kind == "gpt2":
         bytes_of["factors, and the 1 that is added, with its copy in the tensor's type"] = factors + 8 + item
     if module == ATTENTION[kind] and attention == "eager":
-        if kind == "llama" and model.dtype == BF16:  # the softmax comes last
+        if kind == "llama" and model.dtype == BF16:  # the most is at the softmax, in fp32
             bytes_of["the factor of the scores"] = factors
         else:
             bytes_of["the factor of the scores, and its copy in their type"] = factors + item
