@@ -164,7 +164,9 @@ std::string source_of(const Graph& graph, const LiveItem& item) {
   if (item.tensor == kNoTensor) return {};
   const OpId producer = graph.tensor(item.tensor).producer;
   if (producer == kNoOp || graph.op(producer).kind == nullptr) return {};
-  return std::string(graph.op(producer).kind->name);
+  const OpKindInfo& kind = *graph.op(producer).kind;
+  if (kind.source.empty()) return std::string(kind.name);
+  return fmt::format("{} ({})", kind.name, kind.source);
 }
 
 std::string term_formula(const Graph& graph, const Formulas& formulas, const LiveGroup& group,

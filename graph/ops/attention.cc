@@ -140,6 +140,8 @@ OpDerivation derive_repeat_kv(const OpContext& op) {
 
 OpKindInfo attention_kind() {
   return {.name = "attention",
+          .source =
+              "flash_attn_interface.py; derivatives.yaml: _scaled_dot_product_efficient_attention",
           .min_inputs = 3,
           .max_inputs = 4,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kCausal,
@@ -153,6 +155,7 @@ OpKindInfo attention_kind() {
 
 OpKindInfo attention_scores_kind() {
   return {.name = "attention_scores",
+          .source = "derivatives.yaml: bmm",
           .min_inputs = 2,
           .max_inputs = 2,
           .attributes = {AttributeKey::kHeads},
@@ -163,6 +166,7 @@ OpKindInfo attention_scores_kind() {
 
 OpKindInfo attention_values_kind() {
   return {.name = "attention_values",
+          .source = "derivatives.yaml: bmm",
           .min_inputs = 2,
           .max_inputs = 2,
           .attributes = {AttributeKey::kHeads},
@@ -173,6 +177,7 @@ OpKindInfo attention_values_kind() {
 
 OpKindInfo repeat_kv_kind() {
   return {.name = "repeat_kv",
+          .source = "derivatives.yaml: expand, clone",
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads},
           .required = {AttributeKey::kHeads, AttributeKey::kKvHeads},
           .derive = derive_repeat_kv,

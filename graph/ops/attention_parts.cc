@@ -61,13 +61,19 @@ OpDerivation derive_join_heads(const OpContext& op) {
 }  // namespace
 
 OpKindInfo append_sinks_kind() {
-  return {.name = "append_sinks", .parameters = sink_parameters, .derive = derive_append_sinks};
+  return {.name = "append_sinks",
+          .source = "derivatives.yaml: expand, cat",
+          .parameters = sink_parameters,
+          .derive = derive_append_sinks};
 }
 
-OpKindInfo drop_sinks_kind() { return {.name = "drop_sinks", .derive = derive_drop_sinks}; }
+OpKindInfo drop_sinks_kind() {
+  return {.name = "drop_sinks", .source = "derivatives.yaml: slice", .derive = derive_drop_sinks};
+}
 
 OpKindInfo join_heads_kind() {
   return {.name = "join_heads",
+          .source = "torch/csrc/autograd/functions/tensor.h: CopySlices",
           .min_inputs = 2,
           .max_inputs = 2,
           .attributes = {AttributeKey::kHeads},

@@ -188,6 +188,7 @@ OpDerivation derive_gated(const OpContext& op) {
 
 OpKindInfo add_kind() {
   return {.name = "add",
+          .source = "derivatives.yaml: add",
           .min_inputs = 2,
           .max_inputs = 2,
           .attributes = {AttributeKey::kInPlace},
@@ -197,6 +198,7 @@ OpKindInfo add_kind() {
 
 OpKindInfo sub_kind() {
   return {.name = "sub",
+          .source = "derivatives.yaml: sub",
           .min_inputs = 2,
           .max_inputs = 2,
           .derive = derive_sub,
@@ -205,6 +207,7 @@ OpKindInfo sub_kind() {
 
 OpKindInfo div_kind() {
   return {.name = "div",
+          .source = "derivatives.yaml: div",
           .min_inputs = 2,
           .max_inputs = 2,
           .derive = derive_div,
@@ -213,6 +216,7 @@ OpKindInfo div_kind() {
 
 OpKindInfo mul_kind() {
   return {.name = "mul",
+          .source = "derivatives.yaml: mul",
           .min_inputs = 2,
           .max_inputs = 2,
           .derive = derive_mul,
@@ -221,6 +225,7 @@ OpKindInfo mul_kind() {
 
 OpKindInfo mul_table_kind() {
   return {.name = "mul_table",
+          .source = "derivatives.yaml: mul",
           .min_inputs = 2,
           .max_inputs = 2,
           .derive = derive_mul_table,
@@ -229,6 +234,7 @@ OpKindInfo mul_table_kind() {
 
 OpKindInfo mul_weight_kind() {
   return {.name = "mul_weight",
+          .source = "derivatives.yaml: mul",
           .parameters = mul_weight_parameters,
           .derive = derive_mul_weight,
           .autocast = AutocastList::kNone};
@@ -236,6 +242,7 @@ OpKindInfo mul_weight_kind() {
 
 OpKindInfo mul_one_plus_weight_kind() {
   return {.name = "mul_one_plus_weight",
+          .source = "derivatives.yaml: add, mul",
           .parameters = mul_weight_parameters,
           .derive = derive_mul_one_plus_weight,
           .autocast = AutocastList::kNone};
@@ -243,6 +250,7 @@ OpKindInfo mul_one_plus_weight_kind() {
 
 OpKindInfo swiglu_kind() {
   return {.name = "swiglu",
+          .source = "liger-kernel 0.8.5 ops/swiglu.py; Megatron-LM fused_bias_swiglu.py",
           .min_inputs = 1,
           .max_inputs = 2,
           .attributes = {AttributeKey::kGradientInPlace},
@@ -251,6 +259,7 @@ OpKindInfo swiglu_kind() {
 
 OpKindInfo geglu_kind() {
   return {.name = "geglu",
+          .source = "liger-kernel 0.8.5 ops/geglu.py; Megatron-LM fused_bias_geglu.py",
           .min_inputs = 1,
           .max_inputs = 2,
           .attributes = {AttributeKey::kGradientInPlace},

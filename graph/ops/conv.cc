@@ -99,6 +99,7 @@ OpDerivation derive_conv_transpose(const OpContext& op) {
 
 OpKindInfo conv2d_kind() {
   return {.name = "conv2d",
+          .source = "derivatives.yaml: convolution",
           .attributes = {AttributeKey::kWidth, AttributeKey::kKernel, AttributeKey::kStride,
                          AttributeKey::kPadding, AttributeKey::kGroups, AttributeKey::kBias},
           .required = {AttributeKey::kWidth, AttributeKey::kKernel},
@@ -109,6 +110,7 @@ OpKindInfo conv2d_kind() {
 
 OpKindInfo conv_transpose2d_kind() {
   return {.name = "conv_transpose2d",
+          .source = "derivatives.yaml: convolution",
           .attributes = {AttributeKey::kWidth, AttributeKey::kKernel, AttributeKey::kStride,
                          AttributeKey::kPadding, AttributeKey::kBias},
           .required = {AttributeKey::kWidth, AttributeKey::kKernel},

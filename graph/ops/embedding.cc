@@ -27,6 +27,7 @@ OpDerivation derive_embedding(const OpContext& op) {
 
 OpKindInfo embedding_kind() {
   return {.name = "embedding",
+          .source = "derivatives.yaml: embedding",
           .integer_inputs = {0},
           .attributes = {AttributeKey::kRows, AttributeKey::kWidth},
           .required = {AttributeKey::kRows, AttributeKey::kWidth},

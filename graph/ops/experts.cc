@@ -137,6 +137,7 @@ OpDerivation derive_combine(const OpContext& op) {
 
 OpKindInfo dispatch_kind() {
   return {.name = "dispatch",
+          .source = "derivatives.yaml: index, masked_fill",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
@@ -147,6 +148,7 @@ OpKindInfo dispatch_kind() {
 
 OpKindInfo take_kind() {
   return {.name = "take",
+          .source = "derivatives.yaml: index",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
@@ -155,6 +157,7 @@ OpKindInfo take_kind() {
 
 OpKindInfo expert_linear_kind() {
   return {.name = "expert_linear",
+          .source = "derivatives.yaml: _grouped_mm, index",
           .min_inputs = 2,
           .max_inputs = 3,
           .integer_inputs = {1, 2},
@@ -166,6 +169,7 @@ OpKindInfo expert_linear_kind() {
 
 OpKindInfo combine_kind() {
   return {.name = "combine",
+          .source = "derivatives.yaml: index, sum",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},

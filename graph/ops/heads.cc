@@ -34,6 +34,7 @@ OpDerivation derive_merge_heads(const OpContext& op) {
 
 OpKindInfo split_heads_kind() {
   return {.name = "split_heads",
+          .source = "derivatives.yaml: view",
           .attributes = {AttributeKey::kHeads},
           .required = {AttributeKey::kHeads},
           .derive = derive_split_heads,
@@ -41,7 +42,10 @@ OpKindInfo split_heads_kind() {
 }
 
 OpKindInfo merge_heads_kind() {
-  return {.name = "merge_heads", .derive = derive_merge_heads, .autocast = AutocastList::kNone};
+  return {.name = "merge_heads",
+          .source = "derivatives.yaml: view",
+          .derive = derive_merge_heads,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

@@ -94,20 +94,33 @@ OpDerivation derive_add_weight(const OpContext& op) { return with_weight(op, op.
 }  // namespace
 
 OpKindInfo flatten_kind() {
-  return {.name = "flatten", .derive = derive_flatten, .autocast = AutocastList::kNone};
+  return {.name = "flatten",
+          .source = "derivatives.yaml: view",
+          .derive = derive_flatten,
+          .autocast = AutocastList::kNone};
 }
 OpKindInfo to_tokens_kind() {
-  return {.name = "to_tokens", .derive = derive_to_tokens, .autocast = AutocastList::kNone};
+  return {.name = "to_tokens",
+          .source = "derivatives.yaml: view, transpose",
+          .derive = derive_to_tokens,
+          .autocast = AutocastList::kNone};
 }
 OpKindInfo heads_first_kind() {
-  return {.name = "heads_first", .derive = derive_heads_first, .autocast = AutocastList::kNone};
+  return {.name = "heads_first",
+          .source = "derivatives.yaml: permute, unsqueeze",
+          .derive = derive_heads_first,
+          .autocast = AutocastList::kNone};
 }
 OpKindInfo first_token_kind() {
-  return {.name = "first_token", .derive = derive_first_token, .autocast = AutocastList::kNone};
+  return {.name = "first_token",
+          .source = "derivatives.yaml: select",
+          .derive = derive_first_token,
+          .autocast = AutocastList::kNone};
 }
 
 OpKindInfo crop_kind() {
   return {.name = "crop",
+          .source = "derivatives.yaml: slice",
           .attributes = {AttributeKey::kRows},
           .required = {AttributeKey::kRows},
           .derive = derive_crop,
@@ -116,6 +129,7 @@ OpKindInfo crop_kind() {
 
 OpKindInfo prepend_token_kind() {
   return {.name = "prepend_token",
+          .source = "derivatives.yaml: expand, cat",
           .parameters = token_parameters,
           .derive = derive_prepend_token,
           .autocast = AutocastList::kNone};
@@ -123,6 +137,7 @@ OpKindInfo prepend_token_kind() {
 
 OpKindInfo add_weight_kind() {
   return {.name = "add_weight",
+          .source = "derivatives.yaml: add",
           .parameters = sample_parameters,
           .derive = derive_add_weight,
           .autocast = AutocastList::kNone};

@@ -105,6 +105,7 @@ OpDerivation derive_cat(const OpContext& op) {
 
 OpKindInfo slice_kind() {
   return {.name = "slice",
+          .source = "derivatives.yaml: slice",
           .attributes = {AttributeKey::kParts, AttributeKey::kPart, AttributeKey::kWidths},
           .derive = derive_slice,
           .autocast = AutocastList::kNone};
@@ -112,6 +113,7 @@ OpKindInfo slice_kind() {
 
 OpKindInfo split_kind() {
   return {.name = "split",
+          .source = "derivatives.yaml: split, split_with_sizes",
           .attributes = {AttributeKey::kParts, AttributeKey::kWidths},
           .derive = derive_split,
           .autocast = AutocastList::kNone};
@@ -119,6 +121,7 @@ OpKindInfo split_kind() {
 
 OpKindInfo cat_kind() {
   return {.name = "cat",
+          .source = "derivatives.yaml: cat",
           .min_inputs = 1,
           .max_inputs = 64,
           .attributes = {AttributeKey::kAxis},

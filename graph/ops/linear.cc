@@ -45,6 +45,7 @@ OpDerivation derive_linear(const OpContext& op) {
 
 OpKindInfo linear_kind() {
   return {.name = "linear",
+          .source = "derivatives.yaml: mm",
           .attributes = {AttributeKey::kWidth, AttributeKey::kBias, AttributeKey::kDataType},
           .required = {AttributeKey::kWidth},
           .parameters = linear_parameters,

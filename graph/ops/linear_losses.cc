@@ -168,8 +168,10 @@ OpDerivation derive_cut(const OpContext& op) {
   return result;
 }
 
-OpKindInfo head_kind(std::string_view name, OpDerivation (*derive)(const OpContext&)) {
+OpKindInfo head_kind(std::string_view name, std::string_view source,
+                     OpDerivation (*derive)(const OpContext&)) {
   return {.name = name,
+          .source = source,
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
@@ -182,13 +184,17 @@ OpKindInfo head_kind(std::string_view name, OpDerivation (*derive)(const OpConte
 }  // namespace
 
 OpKindInfo fused_linear_cross_entropy_kind() {
-  return head_kind("fused_linear_cross_entropy", derive_fused);
+  return head_kind("fused_linear_cross_entropy",
+                   "liger-kernel 0.8.5 ops/fused_linear_cross_entropy.py", derive_fused);
 }
 
 OpKindInfo chunked_linear_cross_entropy_kind() {
-  return head_kind("chunked_linear_cross_entropy", derive_chunked);
+  return head_kind("chunked_linear_cross_entropy", "torch 2.13 nn/modules/linear_cross_entropy.py",
+                   derive_chunked);
 }
 
-OpKindInfo cut_cross_entropy_kind() { return head_kind("cut_cross_entropy", derive_cut); }
+OpKindInfo cut_cross_entropy_kind() {
+  return head_kind("cut_cross_entropy", "cut-cross-entropy 25.1.1 cce.py", derive_cut);
+}
 
 }  // namespace cairn

@@ -62,6 +62,7 @@ OpDerivation derive_nll_loss(const OpContext& op) {
 
 OpKindInfo cross_entropy_kind() {
   return {.name = "cross_entropy",
+          .source = "Megatron-LM cross_entropy.py",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
@@ -70,6 +71,7 @@ OpKindInfo cross_entropy_kind() {
 
 OpKindInfo cross_entropy_in_place_kind() {
   return {.name = "cross_entropy_in_place",
+          .source = "liger-kernel 0.8.5 ops/cross_entropy.py",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
@@ -78,6 +80,7 @@ OpKindInfo cross_entropy_in_place_kind() {
 
 OpKindInfo nll_loss_kind() {
   return {.name = "nll_loss",
+          .source = "derivatives.yaml: nll_loss_forward, nll_loss2d_forward",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},

@@ -76,6 +76,7 @@ OpDerivation derive_biased_attention(const OpContext& op) {
 
 OpKindInfo masked_attention_kind() {
   return {.name = "masked_attention",
+          .source = "derivatives.yaml: _scaled_dot_product_efficient_attention",
           .min_inputs = 3,
           .max_inputs = 3,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kProbability},

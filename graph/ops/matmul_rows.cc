@@ -28,7 +28,10 @@ OpDerivation derive_matmul_rows(const OpContext& op) {
 }  // namespace
 
 OpKindInfo matmul_rows_kind() {
-  return {.name = "matmul_rows", .derive = derive_matmul_rows, .autocast = AutocastList::kNone};
+  return {.name = "matmul_rows",
+          .source = "derivatives.yaml: expand, clone, view",
+          .derive = derive_matmul_rows,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

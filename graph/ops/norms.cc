@@ -46,6 +46,7 @@ OpDerivation derive_layer_norm(const OpContext& op) { return derive_norm(op, {"m
 
 OpKindInfo rms_norm_kind() {
   return {.name = "rms_norm",
+          .source = "derivatives.yaml: _fused_rms_norm; liger-kernel 0.8.5 ops/rms_norm.py",
           .attributes = {AttributeKey::kGradientInPlace},
           .parameters = rms_norm_parameters,
           .derive = derive_rms_norm,
@@ -54,6 +55,7 @@ OpKindInfo rms_norm_kind() {
 
 OpKindInfo layer_norm_kind() {
   return {.name = "layer_norm",
+          .source = "derivatives.yaml: native_layer_norm",
           .attributes = {AttributeKey::kBias},
           .parameters = layer_norm_parameters,
           .derive = derive_layer_norm,

@@ -107,6 +107,7 @@ enum class AutocastList {
 
 struct OpKindInfo {
   std::string_view name = {};
+  std::string_view source = {};  // of the rule of what it saves: "derivatives.yaml: mm"
   std::size_t min_inputs = 1;
   std::size_t max_inputs = 1;
   std::vector<std::size_t> integer_inputs = {};  // ids, labels; all others are floating point

@@ -112,48 +112,63 @@ OpDerivation derive_mask_causal(const OpContext& op) {
   return result;
 }
 
-OpKindInfo unary(std::string_view name, OpDerivation (*derive)(const OpContext&),
+OpKindInfo unary(std::string_view name, std::string_view source,
+                 OpDerivation (*derive)(const OpContext&),
                  AutocastList autocast = AutocastList::kNone) {
-  return {.name = name, .derive = derive, .autocast = autocast};
+  return {.name = name, .source = source, .derive = derive, .autocast = autocast};
 }
 
 }  // namespace
 
-OpKindInfo gelu_kind() { return unary("gelu", derive_saving_input); }
-OpKindInfo silu_kind() { return unary("silu", derive_saving_input); }
+OpKindInfo gelu_kind() { return unary("gelu", "derivatives.yaml: gelu", derive_saving_input); }
+OpKindInfo silu_kind() { return unary("silu", "derivatives.yaml: silu", derive_saving_input); }
 OpKindInfo relu_kind() {
   return {.name = "relu",
+          .source = "derivatives.yaml: relu",
           .attributes = {AttributeKey::kInPlace},
           .derive = derive_relu,
           .autocast = AutocastList::kNone};
 }
 
-OpKindInfo tanh_kind() { return unary("tanh", derive_saving_output); }
-OpKindInfo sigmoid_kind() { return unary("sigmoid", derive_saving_output); }
-OpKindInfo clamp_kind() { return unary("clamp", derive_saving_input); }
-OpKindInfo rsqrt_kind() { return unary("rsqrt", derive_saving_output, AutocastList::kFloat32); }
-OpKindInfo mask_causal_kind() { return unary("mask_causal", derive_mask_causal); }
-OpKindInfo neg_kind() { return unary("neg", derive_saving_nothing); }
-OpKindInfo scale_kind() { return unary("scale", derive_saving_nothing); }
+OpKindInfo tanh_kind() { return unary("tanh", "derivatives.yaml: tanh", derive_saving_output); }
+OpKindInfo sigmoid_kind() {
+  return unary("sigmoid", "derivatives.yaml: sigmoid", derive_saving_output);
+}
+OpKindInfo clamp_kind() { return unary("clamp", "derivatives.yaml: clamp", derive_saving_input); }
+OpKindInfo rsqrt_kind() {
+  return unary("rsqrt", "derivatives.yaml: rsqrt", derive_saving_output, AutocastList::kFloat32);
+}
+OpKindInfo mask_causal_kind() {
+  return unary("mask_causal", "derivatives.yaml: where", derive_mask_causal);
+}
+OpKindInfo neg_kind() { return unary("neg", "derivatives.yaml: neg", derive_saving_nothing); }
+OpKindInfo scale_kind() { return unary("scale", "derivatives.yaml: mul", derive_saving_nothing); }
 OpKindInfo copy_kind() {
   return {.name = "copy",
+          .source = "derivatives.yaml: clone",
           .attributes = {AttributeKey::kGradientInPlace},
           .derive = derive_copy,
           .autocast = AutocastList::kNone};
 }
-OpKindInfo mean_kind() { return unary("mean", derive_mean); }
-OpKindInfo sum_kind() { return unary("sum", derive_mean, AutocastList::kNotKnown); }
+OpKindInfo mean_kind() { return unary("mean", "derivatives.yaml: mean", derive_mean); }
+OpKindInfo sum_kind() {
+  return unary("sum", "derivatives.yaml: sum", derive_mean, AutocastList::kNotKnown);
+}
 OpKindInfo log_softmax_kind() {
   return {.name = "log_softmax",
+          .source = "derivatives.yaml: _log_softmax",
           .attributes = {AttributeKey::kDataType},
           .derive = derive_softmax,
           .autocast = AutocastList::kFloat32Output};
 }
 
-OpKindInfo pow_kind() { return unary("pow", derive_pow, AutocastList::kFloat32); }
+OpKindInfo pow_kind() {
+  return unary("pow", "derivatives.yaml: pow", derive_pow, AutocastList::kFloat32);
+}
 
 OpKindInfo add_scalar_kind() {
   return {.name = "add_scalar",
+          .source = "derivatives.yaml: add",
           .attributes = {AttributeKey::kDataType},
           .derive = derive_add_scalar,
           .autocast = AutocastList::kNone};
@@ -161,6 +176,7 @@ OpKindInfo add_scalar_kind() {
 
 OpKindInfo cast_kind() {
   return {.name = "cast",
+          .source = "derivatives.yaml: _to_copy",
           .attributes = {AttributeKey::kDataType},
           .required = {AttributeKey::kDataType},
           .derive = derive_cast,
@@ -169,6 +185,7 @@ OpKindInfo cast_kind() {
 
 OpKindInfo dropout_kind() {
   return {.name = "dropout",
+          .source = "derivatives.yaml: native_dropout",
           .attributes = {AttributeKey::kProbability},
           .is_dropout = true,
           .derive = derive_dropout,
@@ -177,6 +194,7 @@ OpKindInfo dropout_kind() {
 
 OpKindInfo softmax_kind() {
   return {.name = "softmax",
+          .source = "derivatives.yaml: _softmax",
           .attributes = {AttributeKey::kDataType},
           .derive = derive_softmax,
           .autocast = AutocastList::kFloat32Output};

@@ -65,6 +65,7 @@ OpDerivation derive_global_avg_pool(const OpContext& op) {
 
 OpKindInfo max_pool2d_kind() {
   return {.name = "max_pool2d",
+          .source = "derivatives.yaml: max_pool2d_with_indices",
           .attributes = {AttributeKey::kKernel, AttributeKey::kStride, AttributeKey::kPadding},
           .required = {AttributeKey::kKernel},
           .derive = derive_max_pool,
@@ -73,6 +74,7 @@ OpKindInfo max_pool2d_kind() {
 
 OpKindInfo avg_pool2d_kind() {
   return {.name = "avg_pool2d",
+          .source = "derivatives.yaml: avg_pool2d",
           .attributes = {AttributeKey::kKernel, AttributeKey::kStride, AttributeKey::kPadding},
           .required = {AttributeKey::kKernel},
           .derive = derive_avg_pool,
@@ -81,6 +83,7 @@ OpKindInfo avg_pool2d_kind() {
 
 OpKindInfo adaptive_avg_pool2d_kind() {
   return {.name = "adaptive_avg_pool2d",
+          .source = "derivatives.yaml: _adaptive_avg_pool2d",
           .attributes = {AttributeKey::kRows},
           .required = {AttributeKey::kRows},
           .derive = derive_adaptive_avg_pool,
@@ -88,8 +91,10 @@ OpKindInfo adaptive_avg_pool2d_kind() {
 }
 
 OpKindInfo global_avg_pool_kind() {
-  return {
-      .name = "global_avg_pool", .derive = derive_global_avg_pool, .autocast = AutocastList::kNone};
+  return {.name = "global_avg_pool",
+          .source = "AdaptiveAveragePooling.cpp; derivatives.yaml: mean",
+          .derive = derive_global_avg_pool,
+          .autocast = AutocastList::kNone};
 }
 
 }  // namespace cairn

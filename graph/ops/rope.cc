@@ -31,6 +31,7 @@ OpDerivation derive_rope(const OpContext& op) {
 
 OpKindInfo rope_kind() {
   return {.name = "rope",
+          .source = "liger-kernel 0.8.5 ops/rope.py",
           .min_inputs = 3,
           .max_inputs = 3,
           .attributes = {AttributeKey::kInPlace},

@@ -67,6 +67,7 @@ OpDerivation derive_masked_fill(const OpContext& op) {
 
 OpKindInfo topk_kind() {
   return {.name = "topk",
+          .source = "derivatives.yaml: topk",
           .attributes = {AttributeKey::kLargestCount},
           .required = {AttributeKey::kLargestCount},
           .derive = derive_topk};
@@ -74,6 +75,7 @@ OpKindInfo topk_kind() {
 
 OpKindInfo gather_kind() {
   return {.name = "gather",
+          .source = "derivatives.yaml: gather",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
@@ -82,6 +84,7 @@ OpKindInfo gather_kind() {
 
 OpKindInfo group_mask_kind() {
   return {.name = "group_mask",
+          .source = "derivatives.yaml: _to_copy",
           .attributes = {AttributeKey::kGroups},
           .required = {AttributeKey::kGroups},
           .derive = derive_group_mask};
@@ -89,6 +92,7 @@ OpKindInfo group_mask_kind() {
 
 OpKindInfo masked_fill_kind() {
   return {.name = "masked_fill",
+          .source = "derivatives.yaml: masked_fill",
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},

@@ -30,6 +30,14 @@ TEST_CASE("every kind has a name of its own, and every attribute is found by its
   CHECK_FALSE(find_attribute("widht").has_value());
 }
 
+TEST_CASE("every kind but custom says where its rule is from") {
+  for (const std::string& name : op_kind_names()) {
+    CAPTURE(name);
+    CHECK(find_op_kind(name)->source.empty() == (name == "custom"));
+  }
+  CHECK(find_op_kind("linear")->source == "derivatives.yaml: mm");
+}
+
 TEST_CASE("linear saves its input for the weight and its weight for the input") {
   CHECK(derived("linear", {.width = 6, .bias = true}, {kX}) ==
         "bf16 [2, 4, 6] | saves: x out.weight");
