@@ -255,6 +255,13 @@ std::int64_t Replay::during_bytes() const {
 }
 
 std::size_t Replay::end_step(std::size_t position) {
+  const std::size_t next = free_behind(position);
+  for (const TensorId parameter : completed_) settle(parameter);
+  completed_.clear();
+  return next;
+}
+
+std::size_t Replay::free_behind(std::size_t position) {
   std::size_t next = position + 1;
   for (; next < schedule_.steps.size() && is_free(schedule_.steps[next].kind); ++next) {
     const Step& step = schedule_.steps[next];
@@ -270,8 +277,6 @@ std::size_t Replay::end_step(std::size_t position) {
                 step_text(graph_, step) + " frees what is not live");
   }
   summing_bytes_ = checked_add(live_bytes_, sum_.bytes, "live bytes");
-  for (const TensorId parameter : completed_) settle(parameter);
-  completed_.clear();
   return next;
 }
 

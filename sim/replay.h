@@ -41,6 +41,9 @@ class Replay {
   void begin_step(std::size_t position);
   // Runs the Free steps behind it; returns the position of the next step that is not a Free.
   std::size_t end_step(std::size_t position);
+  // The first half of it: the frees alone. Behind them sums are made, before what parameters have
+  // gathered or share is settled.
+  std::size_t free_behind(std::size_t position);
 
   std::int64_t live_bytes() const { return live_bytes_; }
   std::int64_t during_bytes() const;
@@ -48,7 +51,7 @@ class Replay {
   const std::vector<Transient>& transients() const { return transients_; }
   // Behind end_step: what a sum out of place has beside all that is live (rule 10), the largest.
   const Transient& sum() const { return sum_; }
-  // With it, before what parameters have gathered or share is settled.
+  // With it, behind the frees.
   std::int64_t summing_bytes() const { return summing_bytes_; }
 
   // The allocation that holds the tensor, or its gradient; -1 when not live.

@@ -183,7 +183,7 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
   replay.begin_step(peak_step);
   std::vector<Transient> transients = replay.transients();
   if (replay.during_bytes() < trace.peak_bytes) {  // reached by a sum, behind the frees
-    replay.end_step(peak_step);
+    replay.free_behind(peak_step);
     transients = {replay.sum()};
   }
   trace.live_at_peak = live_tensors(graph, plan, replay);

@@ -48,6 +48,9 @@ Run run(const Graph& graph, const Plan& plan, const TrainingStep& step) {
   REQUIRE_MESSAGE(verdict.fault == Fault::kNone, verdict.message);
   REQUIRE(verdict.peak_bytes == result.trace.peak_bytes);
   REQUIRE(verdict.peak_step == result.trace.steps[result.trace.peak_entry].step);
+  std::int64_t listed_bytes = 0;
+  for (const LiveItem& item : result.trace.live_at_peak) listed_bytes += item.bytes;
+  REQUIRE(listed_bytes == result.trace.peak_bytes);
   return result;
 }
 
