@@ -197,6 +197,14 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
 
 }  // namespace
 
+std::int64_t simulated_peak_bytes(const Graph& graph, const Schedule& schedule) {
+  std::int64_t peak_bytes = 0;
+  for (const StepTrace& step : replayed(schedule, {graph, schedule, later_start(schedule)})) {
+    peak_bytes = std::max(peak_bytes, step.during_bytes);
+  }
+  return peak_bytes;
+}
+
 Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
   Trace trace;
   const Replay later(graph, schedule, later_start(schedule));

@@ -20,4 +20,7 @@ namespace cairn {
 // frees what is not live or reads what is not there: `lower` makes none, the validator says why.
 Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule);
 
+// Its peak alone, for searches.
+std::int64_t simulated_peak_bytes(const Graph& graph, const Schedule& schedule);
+
 }  // namespace cairn
