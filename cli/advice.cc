@@ -110,17 +110,16 @@ void advise_on_logits(const AdviceInput& input, const StrategyNumbers& best,
                       std::vector<std::string>& lines) {
   if (input.logits_and_loss_bytes < best.peak_bytes / kLogitsShare) return;
   if (input.logits_and_loss_bytes == 0) return;
-  std::string chunked = "a chunked loss";
+  std::string smaller =
+      input.batch != 1 ? "a smaller batch" : (input.tokens > 0 ? "fewer tokens" : "smaller images");
   for (std::size_t i = 0; i < input.losses_with_the_head.size(); ++i) {
-    chunked += fmt::format("{}{}", i == 0 ? " (--loss " : ", ", input.losses_with_the_head[i]);
+    smaller += fmt::format("{}{}", i == 0 ? " or a chunked loss (--loss " : ", ",
+                           input.losses_with_the_head[i]);
   }
-  if (!input.losses_with_the_head.empty()) chunked += ")";
+  if (!input.losses_with_the_head.empty()) smaller += ")";
   lines.push_back(fmt::format(
-      "Logits and loss are {} of the peak: checkpointing does not shrink them; {} or "
-      "{} does.",
-      share_text(input.logits_and_loss_bytes, best.peak_bytes),
-      input.batch != 1 ? "a smaller batch" : (input.tokens > 0 ? "fewer tokens" : "smaller images"),
-      chunked));
+      "Logits and loss are {} of the peak: checkpointing does not shrink them; {} would.",
+      share_text(input.logits_and_loss_bytes, best.peak_bytes), smaller));
 }
 
 void advise_on_size(const AdviceInput& input, std::vector<std::string>& lines) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -45,6 +46,10 @@ struct SideOptions {
 
 // The arguments are read as those of a command line of their own.
 SideOptions parse_side(const std::string& arguments, const std::string& both) {
+  for (const char quote : {'"', '\''}) {
+    if (std::count(arguments.begin(), arguments.end(), quote) % 2 == 0) continue;
+    throw InputError(fmt::format("the quote {} is not closed", quote));
+  }
   SideOptions options;
   CLI::App app("", "cairn");
   CLI::App* const command = app.add_subcommand("diff");
@@ -168,7 +173,8 @@ Command add_diff_command(CLI::App& app) {
   const auto options = std::make_shared<DiffOptions>();
   CLI::App* const command =
       app.add_subcommand("diff", "Where do two configurations' peaks differ?");
-  const char* const about = "MODEL and its options, in quotes, as simulate takes them";
+  const char* const about =
+      "MODEL and its options, in quotes, as simulate\ntakes them, but for --gpu and --plan";
   command->add_option("A", options->sides[0], about)->required()->type_name("");
   command->add_option("B", options->sides[1], about)->required()->type_name("");
   command->add_option("--both", options->both, "Options of both, in quotes")->type_name("OPTIONS");

@@ -24,14 +24,14 @@ bool are_same_regions(const std::vector<Region>& a, const std::vector<Region>& b
 }  // namespace
 
 Evaluation evaluate(const Graph& graph, const Strategy& strategy, const Setting& setting) {
-  Evaluation evaluation =
-      evaluate_plan(graph, make_plan(graph, strategy, setting.extent), setting);
+  Evaluation evaluation = evaluate_plan(graph, make_plan(graph, strategy, setting.extent), setting);
   evaluation.strategy = strategy;
   return evaluation;
 }
 
 Evaluation evaluate_plan(const Graph& graph, Plan plan, const Setting& setting) {
-  Evaluation evaluation{.name = plan.algorithm, .plan = std::move(plan)};
+  Evaluation evaluation{.name = plan.algorithm};
+  evaluation.plan = std::move(plan);
   evaluation.schedule = lower_training_step(graph, setting.step, lower(graph, evaluation.plan));
   evaluation.trace = simulate(graph, evaluation.plan, evaluation.schedule);
   evaluation.time = schedule_time(graph, evaluation.schedule, setting.device);
@@ -81,7 +81,9 @@ double slowdown(const Evaluation& evaluation, const Evaluation& reference,
 
 std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation) {
   const Trace& trace = evaluation.trace;
-  std::vector<PhaseRow> rows = {{.phase = Phase::kLoad, .later_bytes = parameter_bytes(graph)}};
+  std::vector<PhaseRow> rows = {
+      {.phase = Phase::kLoad,
+       .later_bytes = checked_add(parameter_bytes(graph), master_weight_bytes(graph), "load")}};
   for (const PhasePeak& later : trace.phases) {
     const auto first =
         std::find_if(trace.first_phases.begin(), trace.first_phases.end(),
@@ -100,7 +102,9 @@ std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluatio
       *std::max_element(evaluated.phases.begin(), evaluated.phases.end(),
                         [](const PhasePeak& a, const PhasePeak& b) { return a.bytes < b.bytes; });
   rows.push_back({.phase = Phase::kEvaluation,
-                  .later_bytes = largest.bytes,
+                  .later_bytes = keeps_gradients(evaluation.schedule)
+                                     ? largest.bytes + gradient_bytes(graph)
+                                     : largest.bytes,
                   .place = step_subject(forward, schedule, schedule.steps[largest.step])});
   rows.push_back({.phase = Phase::kSave, .later_bytes = trace.resident_bytes});
   return rows;

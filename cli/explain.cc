@@ -104,6 +104,8 @@ class Reasons {
         return of_gradient(item.tensor);
       case LiveKind::kOptimizerStates:
         return "live from the first optimizer step on";
+      case LiveKind::kMasterWeights:
+        return "live from load to the end of the step";
       case LiveKind::kDuplicate:
         return "a recompute makes all that its op makes, also what is live";
       case LiveKind::kContribution:

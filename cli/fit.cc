@@ -103,10 +103,13 @@ StrategyNumbers numbers_of(const FitAnswer& answer, const Evaluation& evaluation
 }
 
 AdviceInput numbers_for_advice(const FitAnswer& answer) {
-  AdviceInput input{.training_state_bytes = training_state_bytes(answer.model.graph),
-                    .losses_with_the_head = answer.model.losses_with_the_head,
-                    .batch = dim_value(answer.model, "batch"),
-                    .tokens = dim_value(answer.model, "tokens")};
+  AdviceInput input{
+      .training_state_bytes = training_state_bytes(answer.model.graph, answer.model.recipe.step),
+      .batch = dim_value(answer.model, "batch"),
+      .tokens = dim_value(answer.model, "tokens")};
+  if (!answer.model.recipe.precision.autocast_type) {  // which these losses are not known under
+    input.losses_with_the_head = answer.model.losses_with_the_head;
+  }
   if (answer.gpu) input.capacity_bytes = capacity_bytes(*answer.gpu);
   for (const Evaluation& evaluation : answer.evaluations) {
     input.strategies.push_back(numbers_of(answer, evaluation));

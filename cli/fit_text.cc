@@ -66,8 +66,9 @@ std::string peak_text(const FitAnswer& answer) {
   const Evaluation& best = answer.evaluations[answer.recommended];
   std::string text = fmt::format("Peaks of {} by phase\n", best.name) +
                      phases_text(answer.model.graph, best) + "\n";
-  text += fmt::format("Peak of {}: {}, in the {}\n", best.name, bytes_text(best.trace.peak_bytes),
-                      peak_place(answer.model.graph, best));
+  text += labelled_text(
+      "", fmt::format("Peak of {}: {}, in the {}", best.name, bytes_text(best.trace.peak_bytes),
+                      peak_place(answer.model.graph, best)));
   text += breakdown_text(best.trace);
   const std::string groups = largest_groups_text(best.trace, kLargestGroups, false);
   if (!groups.empty()) {

@@ -50,6 +50,21 @@ std::string samples_text(const LoadedModel& model) {
   return text + ", ";
 }
 
+// What is not the default of the training step: ", 4 micro-batches, gradients kept".
+std::string training_step_text(const Recipe& recipe) {
+  const TrainingStep& step = recipe.step;
+  std::string text;
+  if (step.micro_batches > 1) {
+    text += fmt::format(", {} micro-batches", grouped_text(step.micro_batches));
+  }
+  if (step.keeps_gradients) text += ", gradients kept";
+  if (step.optimizer_in_backward) text += ", optimizer in backward";
+  if (step.optimizer_loop != OptimizerLoop::kFused) {
+    text += fmt::format(", {} optimizer", optimizer_loop_name(step.optimizer_loop));
+  }
+  return text;
+}
+
 std::string training_text(const LoadedModel& model) {
   std::string text = samples_text(model);
   const std::int64_t vocab = dim_value(model, "vocab");
@@ -67,6 +82,7 @@ std::string training_text(const LoadedModel& model) {
                         grouped_text(trainable_parameter_count(model.graph)),
                         grouped_text(parameter_count(model.graph)));
   }
+  text += training_step_text(recipe);
   if (recipe.expert_imbalance > 1.0) {
     text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
   }
@@ -112,7 +128,8 @@ std::string model_header(const LoadedModel& model) {
     return labelled_text(kModelLabel, fmt::format("{}, a plain graph with {} of parameters",
                                                   printable(model.name, std::string_view::npos),
                                                   bytes_text(parameter_bytes(model.graph)))) +
-           labelled_text(kTrainingLabel, "optimizer " + model.recipe.optimizer);
+           labelled_text(kTrainingLabel,
+                         "optimizer " + model.recipe.optimizer + training_step_text(model.recipe));
   }
   const std::int64_t parameters = parameter_count(model.graph);
   const std::int64_t active = active_parameter_count(model.graph);

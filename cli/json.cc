@@ -88,6 +88,13 @@ void add_model(Json& document, const LoadedModel& model) {
   document["precision"] =
       knows_bytes_only ? Json() : Json(std::string(precision_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;
+  const TrainingStep& step = model.recipe.step;
+  document["optimizer_loop"] = std::string(optimizer_loop_name(step.optimizer_loop));
+  document["optimizer_in_backward"] = step.optimizer_in_backward;
+  document["micro_batches"] = step.micro_batches;
+  document["keep_gradients"] = step.keeps_gradients;
+  document["freeze"] = model.recipe.freeze;
+  document["train_only"] = model.recipe.train_only;
   document["attention"] = text_or_null(model.attention);
   Json implementations = Json::object();
   for (const auto& [option, choice] : model.implementations) implementations[option] = choice;

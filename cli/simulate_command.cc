@@ -64,10 +64,9 @@ Simulation simulate_model(const SimulateOptions& options) {
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }
   const Graph& graph = simulation.model.graph;
-  simulation.evaluation =
-      evaluate_plan(graph, requested_plan(options, strategy, extent, graph),
-                    {.step = simulation.model.recipe.step,
-                     .device = simulation.gpu ? &*simulation.gpu : nullptr});
+  simulation.evaluation = evaluate_plan(graph, requested_plan(options, strategy, extent, graph),
+                                        {.step = simulation.model.recipe.step,
+                                         .device = simulation.gpu ? &*simulation.gpu : nullptr});
   return simulation;
 }
 

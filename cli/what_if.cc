@@ -153,15 +153,12 @@ std::int64_t dim_value(const LoadedModel& model, std::string_view name) {
   return 0;
 }
 
-std::int64_t training_state_bytes(const Graph& graph) {
-  std::int64_t bytes = checked_add(parameter_bytes(graph), optimizer_state_bytes(graph),
-                                   "parameters and optimizer states");
-  bytes = checked_add(bytes, master_weight_bytes(graph), "parameters and master weights");
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
-    bytes = checked_add(bytes, tensor.bytes, "parameters, gradients and optimizer states");
-  }
-  return bytes;
+std::int64_t training_state_bytes(const Graph& graph, const TrainingStep& step) {
+  constexpr std::string_view kWhat = "parameters, gradients and optimizer states";
+  std::int64_t bytes = checked_add(parameter_bytes(graph), optimizer_state_bytes(graph), kWhat);
+  bytes = checked_add(bytes, master_weight_bytes(graph), kWhat);
+  if (step.optimizer_in_backward) return bytes;  // no two gradients need be there at once
+  return checked_add(bytes, gradient_bytes(graph), kWhat);
 }
 
 std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if) {
@@ -187,7 +184,9 @@ std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if) {
   const std::int64_t tokens = dim_value(what_if.model, "tokens");
   int evaluations_left = allowed_evaluations(what_if);
   Resizing resizing(what_if);
-  const SizePeak resident = {.size = 0, .peak_bytes = training_state_bytes(what_if.model.graph)};
+  const SizePeak resident = {
+      .size = 0,
+      .peak_bytes = training_state_bytes(what_if.model.graph, what_if.model.recipe.step)};
   const LargestSize found = largest_size_that_fits(
       {.fits = resident,
        .too_large = SizePeak{.size = batch, .peak_bytes = what_if.evaluation.trace.peak_bytes},

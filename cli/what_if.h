@@ -43,7 +43,7 @@ std::vector<GpuThatFits> gpus_that_fit(const std::vector<StrategyNumbers>& strat
                                        const std::vector<std::filesystem::path>& folders);
 
 // Parameters, their gradients and the optimizer's states, all live at the end of backward.
-std::int64_t training_state_bytes(const Graph& graph);
+std::int64_t training_state_bytes(const Graph& graph, const TrainingStep& step);
 
 // The whole number a model's dim has; 0 when there is no such dim.
 std::int64_t dim_value(const LoadedModel& model, std::string_view name);

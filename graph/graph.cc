@@ -80,6 +80,15 @@ std::int64_t parameter_bytes(const Graph& graph) {
   return bytes;
 }
 
+std::int64_t gradient_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
+    bytes = checked_add(bytes, tensor.bytes, "bytes of the gradients of parameters");
+  }
+  return bytes;
+}
+
 std::int64_t optimizer_state_bytes(const Graph& graph) {
   std::int64_t bytes = 0;
   for (const Tensor& tensor : graph.tensors) {

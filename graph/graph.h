@@ -165,6 +165,8 @@ std::int64_t active_parameter_count(const Graph& graph);
 // Those that require a gradient.
 std::int64_t trainable_parameter_count(const Graph& graph);
 std::int64_t parameter_bytes(const Graph& graph);
+// Of the parameters that have one.
+std::int64_t gradient_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
 std::int64_t master_weight_bytes(const Graph& graph);
 

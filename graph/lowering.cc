@@ -190,7 +190,7 @@ class Lowering {
     const auto behind = std::upper_bound(
         begin, end, last_position,
         [this](std::int32_t last, const Step& step) { return last < position_of(step.op); });
-    const std::size_t in_scope_count = static_cast<std::size_t>(behind - begin);
+    const auto in_scope_count = static_cast<std::size_t>(behind - begin);
     return in_scope_count == 0 ? made : made + in_scope_count - 1;
   }
 

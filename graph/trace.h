@@ -53,6 +53,7 @@ enum class LiveKind {
   kTensor,
   kGradient,
   kOptimizerStates,
+  kMasterWeights,
   kDuplicate,     // that a recompute makes of a live tensor
   kContribution,  // a later one, to a gradient
   kWorkspace,     // of an op, or the optimizer's temporaries

@@ -113,6 +113,10 @@ Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Sched
   return schedule;
 }
 
+bool keeps_gradients(const Schedule& schedule) {
+  return !schedule.groups.empty() && schedule.steps.back().kind == StepKind::kOptimizerStep;
+}
+
 std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group) {
   constexpr std::string_view kWhat = "temporaries of the optimizer";
   std::int64_t most_bytes = 0;

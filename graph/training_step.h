@@ -35,6 +35,9 @@ struct TrainingStep {
 // nothing is trainable there is no OptimizerStep.
 Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Schedule pass);
 
+// Does the schedule leave gradients of parameters for the next training step?
+bool keeps_gradients(const Schedule& schedule);
+
 // Bytes of temporaries while the optimizer steps these parameters, one after the other or all at
 // once. Measured on torch 2.13 (tests/oracle/optimizer_test.py).
 std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group);

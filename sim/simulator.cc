@@ -7,6 +7,7 @@
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "graph/region_tree.h"
+#include "graph/training_step.h"
 #include "sim/replay.h"
 
 namespace cairn {
@@ -68,7 +69,8 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
                      LiveKind::kOptimizerStates});
   }
   if (master_bytes > 0) {
-    items.push_back({"master weights", MemoryCategory::kOptimizer, master_bytes});
+    items.push_back(
+        {"master weights", MemoryCategory::kOptimizer, master_bytes, LiveKind::kMasterWeights});
   }
   return items;
 }
@@ -107,11 +109,6 @@ void add_transients(const Graph& graph, const Step& step, const std::vector<Tran
     }
     items.push_back(std::move(item));
   }
-}
-
-// Does the schedule leave gradients of parameters for the next training step?
-bool keeps_gradients(const Schedule& schedule) {
-  return !schedule.groups.empty() && schedule.steps.back().kind == StepKind::kOptimizerStep;
 }
 
 // What a training step finds that is not the first.

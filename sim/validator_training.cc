@@ -25,7 +25,7 @@ class OptimizerCheck {
   ValidationResult run() {
     for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
       if (schedule_.steps[i].kind != StepKind::kOptimizerStep) continue;
-      const ValidationResult result = check_group(i);
+      ValidationResult result = check_group(i);
       if (result.fault != Fault::kNone) return result;
     }
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
@@ -149,7 +149,7 @@ ValidationResult validate_training_step(const Graph& graph, const Plan& plan,
         {.schedule = &second_part, .around = {.finds_gradients = true}, .first_step = second});
   }
   parts.back().around.leaves_gradients = step.keeps_gradients;
-  const ValidationResult optimizer = OptimizerCheck(graph, step, schedule).run();
+  ValidationResult optimizer = OptimizerCheck(graph, step, schedule).run();
   if (optimizer.fault != Fault::kNone) return optimizer;
   return validate_micro_batches(graph, plan, parts);
 }

@@ -73,13 +73,13 @@ TEST_CASE("logits that are a fifth of the peak or more are named, smaller ones a
   AdviceInput input = two_strategies(24 * kGiB);
   const std::string line =
       "Logits and loss are 20 % of the peak: checkpointing does not shrink them; a smaller batch "
-      "or a chunked loss does.";
+      "would.";
   input.logits_and_loss_bytes = 4 * kGiB;  // of 20
   CHECK(has_line(advice(input), line));
   input.batch = 1;
   CHECK(has_line(advice(input),
                  "Logits and loss are 20 % of the peak: checkpointing does not shrink them; fewer "
-                 "tokens or a chunked loss does."));
+                 "tokens would."));
   input.logits_and_loss_bytes = 4 * kGiB - 1;
   CHECK(advice(input).size() == 1);
 }

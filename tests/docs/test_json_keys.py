@@ -23,7 +23,7 @@ EVERY, MODEL = "In every answer", "The model"
 # command: (the sections whose keys it prints, command lines that together show every key and null)
 COMMANDS = {
     "fit": ([EVERY, MODEL, "cairn fit"],
-            [["gpt2", "--gpu", "rtx4090"], ["gpt2", "--gpu", "24GiB"], ["gpt2"], [PLAIN_GRAPH],
+            [["gpt2", "--gpu", "rtx4090"], ["gpt2", "--gpu", "24GiB", "--explain"], ["gpt2"], [PLAIN_GRAPH],
              ["llama-3.1-8b", "--gpu", "rtx4090"]]),
     "simulate": ([EVERY, MODEL, "cairn simulate"],
                  [["gpt2", "--gpu", "rtx4090", "--checkpointing", "sqrt"], ["gpt2"],

@@ -23,14 +23,6 @@ LoadedModel loaded(std::string_view precision, OptimizerLoop loop = OptimizerLoo
                      .step = {.optimizer_loop = loop}});
 }
 
-std::int64_t gradient_bytes(const Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role == TensorRole::kParameter && tensor.has_gradient) bytes += tensor.bytes;
-  }
-  return bytes;
-}
-
 // Copies of weights that autocast makes.
 std::vector<TensorId> weight_copies(const Graph& graph) {
   std::vector<TensorId> copies;
