@@ -15,8 +15,7 @@ namespace cairn {
 namespace {
 
 constexpr std::array<std::string_view, 10> kOpKeys = {
-    "op",  "in",     "out",        "if",      "weight", "logits",
-    "cap", "module", "held_until", "autocast"};
+    "op", "in", "out", "if", "weight", "logits", "cap", "module", "held_until", "autocast"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {

@@ -33,8 +33,7 @@ Graph chain_of_blocks(std::int32_t layers) {
 
 TEST_CASE("a row is a run of steps of one phase and block, with its largest during") {
   const Graph graph = chain_of_blocks(2);
-  const Evaluation evaluation =
-      evaluate(graph, {.algorithm = Algorithm::kNone}, {});
+  const Evaluation evaluation = evaluate(graph, {.algorithm = Algorithm::kNone}, {});
   const std::vector<TimelineRow> rows = condensed_rows(graph, evaluation, 100);
   REQUIRE(rows.size() == 8);
   CHECK(rows[0].what == "forward embed");
@@ -54,8 +53,7 @@ TEST_CASE("a row is a run of steps of one phase and block, with its largest duri
 
 TEST_CASE("many rows are put together, forward apart from backward") {
   const Graph graph = chain_of_blocks(16);
-  const Evaluation evaluation =
-      evaluate(graph, {.algorithm = Algorithm::kEveryLayer}, {});
+  const Evaluation evaluation = evaluate(graph, {.algorithm = Algorithm::kEveryLayer}, {});
   CHECK(condensed_rows(graph, evaluation, 100).size() > 50);
   const std::vector<TimelineRow> rows = condensed_rows(graph, evaluation, 10);
   REQUIRE(rows.size() <= 10);
