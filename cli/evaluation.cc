@@ -79,7 +79,20 @@ double slowdown(const Evaluation& evaluation, const Evaluation& reference,
          static_cast<double>(reference_flops);
 }
 
-std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation) {
+ForwardPeak peak_without_gradients(const Graph& graph) {
+  const Graph forward = evaluation_graph(graph);
+  const Plan plan = keep_all_plan(forward);
+  const Schedule schedule = lower(forward, plan);
+  const Trace evaluated = simulate(forward, plan, schedule);
+  const PhasePeak& largest =
+      *std::max_element(evaluated.phases.begin(), evaluated.phases.end(),
+                        [](const PhasePeak& a, const PhasePeak& b) { return a.bytes < b.bytes; });
+  return {.bytes = largest.bytes,
+          .place = step_subject(forward, schedule, schedule.steps[largest.step])};
+}
+
+std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation,
+                                 const ForwardPeak& without_gradients) {
   const Trace& trace = evaluation.trace;
   std::vector<PhaseRow> rows = {
       {.phase = Phase::kLoad,
@@ -94,18 +107,10 @@ std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluatio
                     .later_bytes = later.bytes,
                     .place = step_subject(graph, evaluation.schedule, step)});
   }
-  const Graph forward = evaluation_graph(graph);
-  const Plan plan = keep_all_plan(forward);
-  const Schedule schedule = lower(forward, plan);
-  const Trace evaluated = simulate(forward, plan, schedule);
-  const PhasePeak& largest =
-      *std::max_element(evaluated.phases.begin(), evaluated.phases.end(),
-                        [](const PhasePeak& a, const PhasePeak& b) { return a.bytes < b.bytes; });
+  const std::int64_t kept_bytes = keeps_gradients(evaluation.schedule) ? gradient_bytes(graph) : 0;
   rows.push_back({.phase = Phase::kEvaluation,
-                  .later_bytes = keeps_gradients(evaluation.schedule)
-                                     ? largest.bytes + gradient_bytes(graph)
-                                     : largest.bytes,
-                  .place = step_subject(forward, schedule, schedule.steps[largest.step])});
+                  .later_bytes = checked_add(without_gradients.bytes, kept_bytes, "evaluation"),
+                  .place = without_gradients.place});
   rows.push_back({.phase = Phase::kSave, .later_bytes = trace.resident_bytes});
   return rows;
 }

@@ -57,6 +57,14 @@ std::int64_t step_flops(const Graph& graph, const TrainingStep& step);
 double slowdown(const Evaluation& evaluation, const Evaluation& reference,
                 std::int64_t reference_flops);
 
+// The largest step of a forward pass without gradients (graph/evaluation_graph.h), whatever the
+// plan.
+struct ForwardPeak {
+  std::int64_t bytes = 0;
+  std::string place = {};
+};
+ForwardPeak peak_without_gradients(const Graph& graph);
+
 // The largest of each phase from load to checkpoint save: of the first training step, and of a
 // later one, where they differ.
 struct PhaseRow {
@@ -65,7 +73,8 @@ struct PhaseRow {
   std::int64_t later_bytes = 0;
   std::string place = {};  // "layers.31.down"; "" where it says nothing
 };
-std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation);
+std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation,
+                                 const ForwardPeak& without_gradients);
 
 // "backward", "forward", "recompute", "optimizer step". Not for a Free, which has no entry in a
 // trace.

@@ -194,6 +194,7 @@ FitAnswer answer_fit(const FitOptions& options) {
   const std::shared_ptr<const OpenedModel> opened = open_model(request);
   answer.model = load_opened_model(request, *opened);
   answer.step_flops = step_flops(answer.model.graph, answer.model.recipe.step);
+  answer.without_gradients = peak_without_gradients(answer.model.graph);
   evaluate_strategies(options, answer);
   answer.slowdown_is_time = answer.evaluations.front().time.has_value();
   add_notes(answer);

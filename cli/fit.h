@@ -29,6 +29,7 @@ struct FitAnswer {
   LoadedModel model = {};
   std::optional<DeviceSpec> gpu = {};
   Extent extent = Extent::kPrefix;
+  ForwardPeak without_gradients = {};
   std::vector<Evaluation> evaluations = {};  // "none" first
   std::int64_t step_flops = 0;               // of one forward and backward pass
   bool slowdown_is_time = false;             // else it is of FLOPs

@@ -22,7 +22,7 @@ Json strategy_json(const FitAnswer& answer, std::size_t row) {
   json["recompute_count"] = evaluation.trace.recompute_count;
   json["peak_at"] = peak_place(answer.model.graph, evaluation);
   json["breakdown"] = breakdown_json(evaluation.trace);
-  json["phases"] = phases_json(answer.model.graph, evaluation);
+  json["phases"] = phases_json(answer.model.graph, evaluation, answer.without_gradients);
   return json;
 }
 

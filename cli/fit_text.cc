@@ -65,7 +65,7 @@ std::string strategy_table(const FitAnswer& answer) {
 std::string peak_text(const FitAnswer& answer) {
   const Evaluation& best = answer.evaluations[answer.recommended];
   std::string text = fmt::format("Peaks of {} by phase\n", best.name) +
-                     phases_text(answer.model.graph, best) + "\n";
+                     phases_text(answer.model.graph, best, answer.without_gradients) + "\n";
   text += labelled_text(
       "", fmt::format("Peak of {}: {}, in the {}", best.name, bytes_text(best.trace.peak_bytes),
                       peak_place(answer.model.graph, best)));

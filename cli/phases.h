@@ -10,9 +10,11 @@
 namespace cairn {
 
 // One line for each phase.
-std::string phases_text(const Graph& graph, const Evaluation& evaluation);
+std::string phases_text(const Graph& graph, const Evaluation& evaluation,
+                        const ForwardPeak& without_gradients);
 
 // [{"phase": "forward", "first_step_bytes": ..., "bytes": ..., "at": ...}, ...].
-Json phases_json(const Graph& graph, const Evaluation& evaluation);
+Json phases_json(const Graph& graph, const Evaluation& evaluation,
+                 const ForwardPeak& without_gradients);
 
 }  // namespace cairn

@@ -112,7 +112,7 @@ std::string simulate_text(const Simulation& simulation, bool all_steps) {
   text += timeline_text(
       all_steps ? step_rows(graph, evaluation) : condensed_rows(graph, evaluation, kMostRows),
       evaluation.trace.peak_bytes);
-  text += "\nPeaks by phase\n" + phases_text(graph, evaluation);
+  text += "\nPeaks by phase\n" + phases_text(graph, evaluation, peak_without_gradients(graph));
   text += "\nThe peak by category\n" + breakdown_text(evaluation.trace);
   text +=
       "\nThe largest in it\n" + largest_groups_text(evaluation.trace, simulation.top_count, true);
@@ -138,7 +138,7 @@ std::string simulate_json(const Simulation& simulation) {
   document["peak_step"] = trace.peak_entry;
   document["peak_at"] = peak_place(graph, evaluation);
   document["breakdown"] = breakdown_json(trace);
-  document["phases"] = phases_json(graph, evaluation);
+  document["phases"] = phases_json(graph, evaluation, peak_without_gradients(graph));
   document["extra_flops"] = trace.recompute_flops;
   document["recompute_count"] = trace.recompute_count;
   document["step_time_ns"] = evaluation.time ? Json(evaluation.time->total_ns) : Json();

@@ -115,7 +115,6 @@ class Lowering {
     }
     close_run();
     release_in_recompute(frame, first_step);
-    close_run();
   }
 
   // Section 5: a nested region lets go of what it was passed when its recompute is over. What was

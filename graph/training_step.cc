@@ -124,8 +124,8 @@ std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup&
   for (const TensorId id : group.parameters) {
     const Tensor& parameter = graph.tensor(id);
     const std::int64_t before = group.at_once ? most_bytes : carried_bytes;
-    most_bytes = std::max(
-        most_bytes, checked_add(before, parameter.optimizer_temporary_bytes, std::string(kWhat)));
+    most_bytes =
+        std::max(most_bytes, checked_add(before, parameter.optimizer_temporary_bytes, kWhat));
     carried_bytes = parameter.optimizer_carried_bytes;
   }
   return most_bytes;
