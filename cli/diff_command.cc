@@ -9,7 +9,7 @@
 #include "cli/advice.h"
 #include "cli/command.h"
 #include "cli/diff.h"
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "cli/json.h"
 #include "models/load_model.h"
 

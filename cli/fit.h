@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/advice.h"
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "cli/explain.h"
 #include "cli/model_options.h"
 #include "graph/device_spec.h"

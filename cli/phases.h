@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "cli/json.h"
 
 // The peaks of a training run, from load to checkpoint save, for people and for machines.

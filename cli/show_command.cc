@@ -9,7 +9,7 @@
 
 #include "cli/block_report.h"
 #include "cli/command.h"
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"

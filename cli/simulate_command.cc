@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"

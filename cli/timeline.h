@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "graph/graph.h"
 
 // The steps of a schedule condensed to rows that a person can read: one for each block and phase,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/advice.h"
-#include "cli/evaluation.h"
+#include "cli/step_names.h"
 #include "graph/plan.h"
 #include "models/load_model.h"
 

@@ -15,14 +15,63 @@ using LayerRange = std::pair<std::int32_t, std::int32_t>;
 
 constexpr std::string_view kUniformName = "uniform";
 
+constexpr Algorithm kWithoutBudget[] = {Algorithm::kNone, Algorithm::kEveryLayer,
+                                        Algorithm::kUniform, Algorithm::kSqrt};
+constexpr Algorithm kWithBudget[] = {Algorithm::kChenGreedy, Algorithm::kRevolve,
+                                     Algorithm::kSelective, Algorithm::kChain, Algorithm::kAuto};
+
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw InputError(fmt::format("strategy '{}': {}", text, why));
 }
 
-[[noreturn]] void refuse_name(std::string_view text, std::string_view name) {
-  const std::string nearest = nearest_name(name, {"none", "every-layer", "uniform", "sqrt"});
+// The name without a number.
+std::string_view base_name(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kNone:
+      return "none";
+    case Algorithm::kEveryLayer:
+      return "every-layer";
+    case Algorithm::kUniform:
+      return kUniformName;
+    case Algorithm::kSqrt:
+      return "sqrt";
+    case Algorithm::kChenGreedy:
+      return "chen-greedy";
+    case Algorithm::kRevolve:
+      return "revolve";
+    case Algorithm::kSelective:
+      return "selective";
+    case Algorithm::kChain:
+      return "chain";
+    case Algorithm::kAuto:
+      return "auto";
+  }
+  CAIRN_CHECK(false, "unknown algorithm");
+}
+
+std::string offered_name(Algorithm algorithm) {
+  return std::string(base_name(algorithm)) + (algorithm == Algorithm::kUniform ? ":K" : "");
+}
+
+std::vector<std::string> offered_names(const std::vector<Algorithm>& algorithms) {
+  std::vector<std::string> names;
+  for (const Algorithm algorithm : algorithms) names.push_back(offered_name(algorithm));
+  return names;
+}
+
+std::vector<Algorithm> all_algorithms() {
+  std::vector<Algorithm> all(std::begin(kWithoutBudget), std::end(kWithoutBudget));
+  all.insert(all.end(), std::begin(kWithBudget), std::end(kWithBudget));
+  return all;
+}
+
+[[noreturn]] void refuse_name(std::string_view text, std::string_view name,
+                              const std::vector<Algorithm>& expected) {
+  std::vector<std::string> names;
+  for (const Algorithm algorithm : expected) names.emplace_back(base_name(algorithm));
+  const std::string nearest = nearest_name(name, names);
   const std::string offer = nearest == kUniformName ? "uniform:K" : nearest;
-  refuse(text, "expected one of " + join_names(strategy_names()) +
+  refuse(text, "expected one of " + join_names(offered_names(expected)) +
                    (offer.empty() ? "" : "; did you mean '" + offer + "'?"));
 }
 
@@ -42,6 +91,23 @@ std::int64_t parse_layer_count(std::string_view text, std::string_view digits) {
     refuse(text, fmt::format("expected at least 1 layer in a region, found {}", count));
   }
   return count;
+}
+
+Strategy parse_one_of(std::string_view text, const std::vector<Algorithm>& expected) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const auto found = std::find_if(expected.begin(), expected.end(), [&](Algorithm algorithm) {
+    return base_name(algorithm) == name;
+  });
+  if (found == expected.end()) refuse_name(text, name, expected);
+  if (*found == Algorithm::kUniform) {
+    const std::string_view digits = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+    return {.algorithm = Algorithm::kUniform, .layers_per_region = parse_layer_count(text, digits)};
+  }
+  if (colon != std::string_view::npos) {
+    refuse(text, fmt::format("'{}' takes no number; did you mean 'uniform:K'?", name));
+  }
+  return {.algorithm = *found};
 }
 
 // From the first to the last op of each repeated block; blocks that interleave are one layer.
@@ -87,38 +153,27 @@ std::vector<LayerRange> articulation_ranges(const Graph& graph) {
 }  // namespace
 
 Strategy parse_strategy(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
-  if (name == kUniformName) {
-    const std::string_view digits = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-    return {.algorithm = Algorithm::kUniform, .layers_per_region = parse_layer_count(text, digits)};
-  }
-  for (const Algorithm algorithm : {Algorithm::kNone, Algorithm::kEveryLayer, Algorithm::kSqrt}) {
-    const Strategy strategy{.algorithm = algorithm};
-    if (name != strategy_name(strategy)) continue;
-    if (colon != std::string_view::npos) {
-      refuse(text, fmt::format("'{}' takes no number; did you mean 'uniform:K'?", name));
-    }
-    return strategy;
-  }
-  refuse_name(text, name);
+  return parse_one_of(text, {std::begin(kWithoutBudget), std::end(kWithoutBudget)});
 }
+
+Strategy parse_algorithm(std::string_view text) { return parse_one_of(text, all_algorithms()); }
 
 std::string strategy_name(const Strategy& strategy) {
-  switch (strategy.algorithm) {
-    case Algorithm::kNone:
-      return "none";
-    case Algorithm::kEveryLayer:
-      return "every-layer";
-    case Algorithm::kUniform:
-      return fmt::format("uniform:{}", strategy.layers_per_region);
-    case Algorithm::kSqrt:
-      return "sqrt";
-  }
-  CAIRN_CHECK(false, "unknown algorithm");
+  const std::string name(base_name(strategy.algorithm));
+  if (strategy.algorithm != Algorithm::kUniform) return name;
+  return fmt::format("{}:{}", name, strategy.layers_per_region);
 }
 
-std::vector<std::string> strategy_names() { return {"none", "every-layer", "uniform:K", "sqrt"}; }
+std::vector<std::string> strategy_names() {
+  return offered_names({std::begin(kWithoutBudget), std::end(kWithoutBudget)});
+}
+
+std::vector<std::string> algorithm_names() { return offered_names(all_algorithms()); }
+
+bool needs_budget(Algorithm algorithm) {
+  return std::find(std::begin(kWithBudget), std::end(kWithBudget), algorithm) !=
+         std::end(kWithBudget);
+}
 
 Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent) {
   Plan plan;
@@ -135,6 +190,8 @@ Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent) {
     case Algorithm::kSqrt:
       plan = plan_sqrt(graph, extent);
       break;
+    default:
+      CAIRN_CHECK(false, strategy_name(strategy) + " needs a budget");
   }
   plan.algorithm = strategy_name(strategy);
   plan.extent = extent;

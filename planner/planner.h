@@ -19,6 +19,12 @@ enum class Algorithm {
   kEveryLayer,  // one region a layer: what trainers' "gradient checkpointing" does
   kUniform,     // one region for each `layers_per_region` layers
   kSqrt,        // regions of about sqrt(n) of n layers (Chen et al. 2016)
+  // These look at a budget.
+  kChenGreedy,  // a region ends when it has made so many bytes (Chen et al. 2016, algorithm 3)
+  kRevolve,     // nested regions by the binomial rule for equal layers (Griewank & Walther 2000)
+  kSelective,   // one region a layer, with a keep list
+  kChain,       // nested regions of unequal blocks, each with a choice among keep lists
+  kAuto,        // the cheapest of all
 };
 
 struct Strategy {
@@ -28,9 +34,14 @@ struct Strategy {
 
 // "none", "every-layer", "uniform:4", "sqrt". Throws InputError, offering the nearest name.
 Strategy parse_strategy(std::string_view text);
+// One of these or of those that look at a budget: "chain", "auto", ...
+Strategy parse_algorithm(std::string_view text);
 std::string strategy_name(const Strategy& strategy);
 std::vector<std::string> strategy_names();  // for help and messages
+std::vector<std::string> algorithm_names();
+bool needs_budget(Algorithm algorithm);
 
+// Of a strategy that needs no budget; see planner/plan_for_budget.h for those that do.
 Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent);
 
 // The layers of a graph as half-open ranges of its order: its repeated blocks where it has them,
