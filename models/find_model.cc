@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "graph/error.h"
+#include "models/chain_file.h"
 #include "models/hf_cache.h"
 #include "models/library.h"
 #include "models/model_names.h"
@@ -97,6 +98,9 @@ FoundModel classify_model(Document document, std::string name) {
   } else if (has_key(document, "cairn_plan")) {
     fail_at(document, document.root.position,
             "this is a plan: give the model that it is for, and the plan with --plan");
+  } else if (is_chain_file(document)) {
+    fail_at(document, document.root.position,
+            "this is a chain file: `cairn import` makes a plain graph of it, which is a model");
   } else if (has_key(document, "family") && has_key(document, "ops")) {
     fail_at(document, document.root.position,
             "this is a family, which has no sizes: give a model of it (a file with 'model', "
