@@ -29,7 +29,9 @@ std::vector<Plan> candidate_plans(const Graph& graph, const PlanRequest& request
     case Algorithm::kAuto:
       return uniform_plans(graph, extent);
     case Algorithm::kChenGreedy:
+      return chen_greedy_plans(graph, extent);
     case Algorithm::kRevolve:
+      return revolve_plans(graph, extent);
     case Algorithm::kSelective:
     case Algorithm::kChain:
       throw InputError("strategy '" + strategy_name(request.strategy) + "': not in this version");
