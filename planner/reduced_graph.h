@@ -15,7 +15,8 @@
 // hold a tensor for longer). So each kind of block, and each pair of neighbours, is there, and what
 // a block adds to the bytes that are live where it begins is the same in both graphs, in forward,
 // backward and recompute. What is live where it begins is not: parameters, optimizer states and
-// blocks before it are fewer.
+// blocks before it are fewer. So is what dies behind a step of it although other blocks made it:
+// what names hold to the end of forward, such as autocast's casts of weights.
 
 namespace cairn {
 
