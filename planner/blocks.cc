@@ -50,7 +50,8 @@ std::vector<TensorId> single_crossings(const Graph& graph) {
     const Tensor& tensor = graph.tensors[i];
     if (tensor.producer == kNoOp) continue;
     const std::size_t first = index(tensor.producer) + 1;
-    const auto behind = static_cast<std::size_t>(last_reader[i] + 1);
+    if (last_reader[i] < 0) continue;
+    const std::size_t behind = static_cast<std::size_t>(last_reader[i]) + 1;
     if (behind <= first) continue;
     if (tensor.has_gradient) {
       ++count[first];

@@ -107,16 +107,17 @@ class Shortening {
     return (blocks + period - 1) / period;
   }
 
-  std::size_t reach_in_blocks(std::size_t block, std::size_t next) const {
+  std::size_t reach_in_blocks(std::size_t block, std::size_t next_block) const {
     std::size_t reach = 0;
-    const std::int32_t shift = blocks_[next].begin - blocks_[block].begin;
-    const auto look_at = [&](std::int32_t position, std::int32_t next_position) {
-      if (position < 0 || next_position - position != shift) return;  // nowhere, or absolute
+    const std::int32_t shift = blocks_[next_block].begin - blocks_[block].begin;
+    const auto look_at = [&](std::int32_t position, std::int32_t next) {
+      if (position < 0 || next - position != shift) return;  // nowhere, or absolute
       reach = std::max(reach, block_of_op(position) - block);
     };
     for (std::int32_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+      const std::int32_t next_position = i + shift;
       const Op& op = graph_.ops[static_cast<std::size_t>(i)];
-      const Op& next_op = graph_.ops[static_cast<std::size_t>(i + shift)];
+      const Op& next_op = graph_.ops[static_cast<std::size_t>(next_position)];
       for (std::size_t made = 0; made < op.outputs.size(); ++made) {
         const TensorId id = op.outputs[made];
         const TensorId next_id = next_op.outputs[made];
@@ -196,9 +197,9 @@ class Reduction {
   }
 
   void map_to_stand_in(const Block& gone, const Block& like) {
-    for (std::int32_t i = 0; i < gone.end - gone.begin; ++i) {
-      const Op& op = graph_.ops[static_cast<std::size_t>(gone.begin + i)];
-      const Op& like_op = graph_.ops[static_cast<std::size_t>(like.begin + i)];
+    for (std::int32_t i = gone.begin, j = like.begin; i < gone.end; ++i, ++j) {
+      const Op& op = graph_.ops[static_cast<std::size_t>(i)];
+      const Op& like_op = graph_.ops[static_cast<std::size_t>(j)];
       for (std::size_t made = 0; made < op.outputs.size(); ++made) {
         new_tensor_[index(op.outputs[made])] = new_tensor_[index(like_op.outputs[made])];
       }
@@ -265,8 +266,9 @@ class Reduction {
         blocks_[shortening_.kept()[place]].kind == blocks_[to].kind) {
       like = shortening_.kept()[place];
     }
-    const std::int32_t offset = static_cast<std::int32_t>(tensor.held_until) - blocks_[to].begin;
-    return new_op_[static_cast<std::size_t>(blocks_[like].begin + offset)];
+    const std::int32_t position =
+        static_cast<std::int32_t>(tensor.held_until) - blocks_[to].begin + blocks_[like].begin;
+    return new_op_[static_cast<std::size_t>(position)];
   }
 
   void copy_ops() {
@@ -348,7 +350,8 @@ TensorId same_place(const Graph& graph_a, const Block& a, TensorId tensor, const
   CAIRN_CHECK(a.begin <= position && position < a.end,
               graph_a.tensor(tensor).name + " is not made in the block");
   const Op& op = graph_a.ops[static_cast<std::size_t>(position)];
-  const Op& like = graph_b.ops[static_cast<std::size_t>(b.begin + position - a.begin)];
+  const std::int32_t like_position = b.begin + position - a.begin;
+  const Op& like = graph_b.ops[static_cast<std::size_t>(like_position)];
   const auto output = std::find(op.outputs.begin(), op.outputs.end(), tensor);
   if (output != op.outputs.end()) {
     return like.outputs[static_cast<std::size_t>(output - op.outputs.begin())];
