@@ -38,8 +38,8 @@ class Measuring {
       }
     }
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (graph.tensors[i].role != TensorRole::kParameter) continue;
-      parameters_.push_back(static_cast<TensorId>(i));
+      if (graph.tensors[i].producer != kNoOp) continue;
+      sources_.push_back(static_cast<TensorId>(i));
     }
     measures_.blocks.resize(blocks.size());
     held_before_.resize(blocks.size() + 1);
@@ -93,9 +93,9 @@ class Measuring {
 
   std::int64_t parameter_gradient_bytes() const {
     std::int64_t bytes = 0;
-    for (const TensorId parameter : parameters_) {
+    for (const TensorId source : sources_) {
       for (const std::int32_t allocation :
-           {replay_.allocation_of_gradient(parameter), replay_.allocation_of_gathered(parameter)}) {
+           {replay_.allocation_of_gradient(source), replay_.allocation_of_gathered(source)}) {
         if (allocation >= 0) bytes += replay_.allocation(allocation).bytes;
       }
     }
@@ -165,7 +165,7 @@ class Measuring {
   bool steps_in_backward_ = false;
   Schedule schedule_;
   Replay replay_;
-  std::vector<TensorId> parameters_ = {};
+  std::vector<TensorId> sources_ = {};  // parameters and inputs: their gradients stay
   std::vector<std::size_t> block_of_op_ = {};
   std::vector<std::int64_t> held_before_ = {};
   std::int64_t gradients_at_start_ = 0;

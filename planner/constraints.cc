@@ -16,9 +16,8 @@ bool contains(const std::vector<TensorId>& tensors, TensorId tensor) {
 }
 
 bool is_saved(const Graph& graph, TensorId tensor) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
-    return op.has_backward && contains(op.saved, tensor);
-  });
+  return std::any_of(graph.ops.begin(), graph.ops.end(),
+                     [&](const Op& op) { return op.has_backward && contains(op.saved, tensor); });
 }
 
 // The outermost region that makes the tensor, or null.

@@ -34,21 +34,28 @@ class Storages {
   std::int64_t bytes_ = 0;
 };
 
-bool is_made_in(const Graph& graph, TensorId tensor, const Block& block) {
-  const Tensor& owner = graph.tensor(graph.storage(graph.tensor(tensor).storage).owner);
-  const auto made_at = static_cast<std::int32_t>(owner.producer);
-  return made_at >= block.begin && made_at < block.end;
+// Whether the tensor's bytes are made in the block, or handed to it.
+bool is_of_block(const Graph& graph, TensorId tensor, const Block& block) {
+  const OpId producer = graph.tensor(graph.storage(graph.tensor(tensor).storage).owner).producer;
+  if (producer == kNoOp) return false;
+  const auto made_at = static_cast<std::int32_t>(producer);
+  return tensor == block.input || (made_at >= block.begin && made_at < block.end);
+}
+
+void add_all(const Graph& graph, const Block& block, const std::vector<TensorId>& tensors,
+             Storages& storages) {
+  for (const TensorId tensor : tensors) {
+    if (is_of_block(graph, tensor, block)) storages.add(tensor);
+  }
 }
 
 // What forward of the op has to have live, of what the block makes and its input.
 std::int64_t forward_bytes(const Graph& graph, const Block& block, const Op& op) {
   Storages live(graph);
-  for (const TensorId input : op.inputs) {
-    if (input == block.input || is_made_in(graph, input, block)) live.add(input);
-  }
-  for (const TensorId output : op.outputs) live.add(output);
+  add_all(graph, block, op.inputs, live);
+  add_all(graph, block, op.outputs, live);
   Storages made = live;
-  for (const TensorId auxiliary : op.auxiliaries) made.add(auxiliary);
+  add_all(graph, block, op.auxiliaries, made);
   const std::int64_t whole_bytes = made.bytes() + op.workspace_bytes;
   if (!op.sweep_workspace_bytes) return whole_bytes;
   return std::min(whole_bytes, live.bytes() + *op.sweep_workspace_bytes);
@@ -57,9 +64,7 @@ std::int64_t forward_bytes(const Graph& graph, const Block& block, const Op& op)
 // What its Backward has to have live: what it reads of this block, and gradients.
 std::int64_t backward_bytes(const Graph& graph, const Block& block, const Op& op) {
   Storages live(graph);
-  for (const TensorId saved : op.saved) {
-    if (saved == block.input || is_made_in(graph, saved, block)) live.add(saved);
-  }
+  add_all(graph, block, op.saved, live);
   std::int64_t gradient_bytes = 0;
   for (const TensorId output : op.outputs) {
     const Tensor& tensor = graph.tensor(output);

@@ -78,7 +78,7 @@ TEST_CASE("no random plan costs less than the bound of its own peak, or peaks be
       const bool holds =
           least_cost <= tried.extra_cost && bounds.least_peak_bytes() <= tried.peak_bytes;
       if (holds) continue;
-      INFO("graph ", i, "\n", graph_text(graph), plan_text(graph, *plan));
+      INFO("graph ", i, " base ", chain.base_bytes, " micro-batches ", setting.step.micro_batches, " in backward ", setting.step.optimizer_in_backward, " keeps ", setting.step.keeps_gradients, "\n", graph_text(graph), plan_text(graph, *plan));
       CHECK(bounds.least_peak_bytes() <= tried.peak_bytes);
       REQUIRE(least_cost <= tried.extra_cost);
     }
