@@ -35,8 +35,7 @@ std::vector<Kept> kept_from(const Chain& chain, const ChainSums& sums, const Slo
     kept.push_back({.held_slots = unit.slots_of(option.held_bytes),
                     .peak_slots = unit.slots_of(std::max(
                         option.forward_peak_bytes,
-                        option.backward_peak_bytes +
-                            sums.parameter_gradient_bytes(option.end, n))),
+                        option.backward_peak_bytes + sums.parameter_gradient_bytes(option.end, n))),
                     .cost = option.extra_cost,
                     .end = option.end});
   }

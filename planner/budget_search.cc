@@ -4,6 +4,8 @@
 #include <future>
 
 #include "graph/checked.h"
+#include "graph/recompute_sets.h"
+#include "graph/region_tree.h"
 #include "sim/simulator.h"
 
 namespace cairn {
@@ -27,6 +29,15 @@ TriedPlan PlanTrials::tried(Plan plan) const {
   return {.peak_bytes = simulated_peak_bytes(graph_, schedule),
           .extra_cost = recompute_cost(schedule, costs_),
           .plan = std::move(plan)};
+}
+
+std::int64_t PlanTrials::cost_of(const Plan& plan) const {
+  const RecomputeSets sets = recompute_sets(graph_, plan, flatten_regions(graph_, plan));
+  std::int64_t cost = 0;
+  for (const std::vector<OpId>& ops : sets.ops_of_frame) {
+    for (const OpId op : ops) cost = checked_add(cost, costs_.forward[index(op)], "recompute");
+  }
+  return checked_multiply(cost, setting_.step.micro_batches, "recompute");
 }
 
 TriedPlan PlanTrials::try_plan(Plan plan) {

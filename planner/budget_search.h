@@ -39,6 +39,8 @@ class PlanTrials {
       : graph_(graph), setting_(setting), costs_(costs) {}
 
   TriedPlan try_plan(Plan plan);
+  // Its cost alone, which takes no simulation.
+  std::int64_t cost_of(const Plan& plan) const;
   // Each of them, in order, on several threads.
   std::vector<TriedPlan> try_plans(std::vector<Plan> plans);
   std::int64_t plan_count() const { return plan_count_; }

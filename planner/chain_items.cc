@@ -47,8 +47,7 @@ void add_recomputes(const NestedTable& table, std::vector<Recompute> waiting,
                            .last = choice.split - 1,
                            .slots = choice.left_slots});
       }
-      flat.push_back(
-          {.item = make_item(kind, frame.first, choice.split), .parent = frame.parent});
+      flat.push_back({.item = make_item(kind, frame.first, choice.split), .parent = frame.parent});
       frame.first = choice.split;
       frame.slots = choice.right_slots;
     }

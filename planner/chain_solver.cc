@@ -112,8 +112,8 @@ ChainSolution::ChainSolution(const Chain& chain, std::int64_t largest_budget_byt
   SlotUnit unit = {.bytes = common_divisor_bytes(chain)};
   statistics_.is_exact = limit_bytes / unit.bytes <= slot_limit;
   if (!statistics_.is_exact) {
-    const std::int64_t slots = options.slot_limit > 0 ? slot_limit
-                                                      : std::min(slot_limit, kRoundedSlotLimit);
+    const std::int64_t slots =
+        options.slot_limit > 0 ? slot_limit : std::min(slot_limit, kRoundedSlotLimit);
     unit.bytes = choose_unit_bytes(chain, limit_bytes, slots);
   }
   if (statistics_.is_exact && !options.is_whole_frontier && options.prune_by_budget &&
@@ -121,8 +121,7 @@ ChainSolution::ChainSolution(const Chain& chain, std::int64_t largest_budget_byt
     solved_->solve_pruned(limit_bytes, unit, options);
   } else {
     const std::int64_t bucket_bytes =
-        statistics_.is_exact ? unit.bytes
-                             : std::max<std::int64_t>(1, unit.bytes / kBucketsPerSlot);
+        statistics_.is_exact ? unit.bytes : std::max<std::int64_t>(1, unit.bytes / kBucketsPerSlot);
     solved_->solve(limit_bytes, unit, bucket_bytes, first_equal, options);
     if (!statistics_.is_exact && options.has_lower_bound) {
       Solved lower = {.chain = chain, .sums = sums};

@@ -78,10 +78,8 @@ std::vector<std::int64_t> least_recompute_bytes(const Chain& chain, const ChainS
         for (std::int64_t split = first + 1; split <= last; ++split) {
           const std::size_t inner = sums.index(first, split - 1);
           const std::int64_t sweep = gradient_bytes + sums.region_sweep_peak_bytes[inner];
-          const std::int64_t right =
-              block.input_bytes + later[static_cast<std::size_t>(split)];
-          const std::int64_t left =
-              needs[inner] + sums.parameter_gradient_bytes(split, last + 1);
+          const std::int64_t right = block.input_bytes + later[static_cast<std::size_t>(split)];
+          const std::int64_t left = needs[inner] + sums.parameter_gradient_bytes(split, last + 1);
           need = std::min(need, std::max({sweep, right, left}));
         }
       }
@@ -139,17 +137,16 @@ std::int64_t least_chain_bytes(const Chain& chain, const ChainSums& sums) {
                      block.backward_peak_bytes + sums.parameter_gradient_bytes(i + 1, n),
                      block.held_bytes + needs[static_cast<std::size_t>(i + 1)]});
     for (std::int64_t end = i + 1; end < n; ++end) {
-      need = std::min(need, std::max({sums.sweep_peak_bytes(i, end - 1),
-                                      recompute[sums.index(i, end - 1)] +
-                                          sums.parameter_gradient_bytes(end, n),
-                                      block.input_bytes + needs[static_cast<std::size_t>(end)]}));
+      need = std::min(
+          need, std::max({sums.sweep_peak_bytes(i, end - 1),
+                          recompute[sums.index(i, end - 1)] + sums.parameter_gradient_bytes(end, n),
+                          block.input_bytes + needs[static_cast<std::size_t>(end)]}));
     }
     for (const KeepOption& option : chain.options) {
       if (option.begin != i) continue;
       need = std::min(
           need, std::max({option.forward_peak_bytes,
-                          option.backward_peak_bytes +
-                              sums.parameter_gradient_bytes(option.end, n),
+                          option.backward_peak_bytes + sums.parameter_gradient_bytes(option.end, n),
                           option.held_bytes + needs[static_cast<std::size_t>(option.end)]}));
     }
   }

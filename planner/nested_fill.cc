@@ -65,14 +65,13 @@ void NestedTable::fill_tiles(const Band& band) {
   const std::int64_t tile_count = (sums_.region_blocks + kTile - 1) / kTile;
   const std::int64_t begin = band.begin / kTile;
   const std::int64_t end = std::min(tile_count, (band.end + kTile - 2) / kTile + 1);
-  const Steps steps = {
-      .step_count = end - begin,
-      .item_count = [&](std::int64_t step) { return tile_count - (begin + step); },
-      .run =
-          [&](int thread, std::int64_t step, std::int64_t item) {
-            fill_tile(*workers_[static_cast<std::size_t>(thread)], band, item,
-                      item + begin + step);
-          }};
+  const Steps steps = {.step_count = end - begin,
+                       .item_count = [&](std::int64_t step) { return tile_count - (begin + step); },
+                       .run =
+                           [&](int thread, std::int64_t step, std::int64_t item) {
+                             fill_tile(*workers_[static_cast<std::size_t>(thread)], band, item,
+                                       item + begin + step);
+                           }};
   run_steps(steps, static_cast<int>(workers_.size()));
 }
 

@@ -18,10 +18,10 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 struct NestedTable::Problem {
   std::int64_t first = 0;
   std::int64_t last = 0;
-  std::int64_t most_slots = 0;     // the row's end
-  std::int64_t most_cost = 0;      // costs beyond are of no use
-  std::int64_t split_count = 0;    // splits that may cost less than that
-  SplitSamples samples = {};       // of split first + 1, and on
+  std::int64_t most_slots = 0;   // the row's end
+  std::int64_t most_cost = 0;    // costs beyond are of no use
+  std::int64_t split_count = 0;  // splits that may cost less than that
+  SplitSamples samples = {};     // of split first + 1, and on
 };
 
 NestedTable::NestedTable(const Chain& chain, const ChainSums& sums,
@@ -62,9 +62,9 @@ NestedStatistics NestedTable::statistics() const {
 
 std::int64_t NestedTable::keep_threshold(std::int64_t first, std::int64_t last) const {
   const ChainBlock& block = chain_.blocks[at(first)];
-  return unit_.slots_of(
-      std::max(chain_.blocks[at(last)].gradient_bytes + block.inner_forward_peak_bytes,
-               block.inner_backward_peak_bytes + sums_.parameter_gradient_bytes(first + 1, last + 1)));
+  return unit_.slots_of(std::max(
+      chain_.blocks[at(last)].gradient_bytes + block.inner_forward_peak_bytes,
+      block.inner_backward_peak_bytes + sums_.parameter_gradient_bytes(first + 1, last + 1)));
 }
 
 std::int64_t NestedTable::split_threshold(std::int64_t first, std::int64_t last,
@@ -98,9 +98,8 @@ void NestedTable::compute_row(Worker& worker, const Band& band, std::int64_t fir
                        .less_cost = sums_.sweep_cost_before[at(first)]};
     // The sweeps before a split's last block only grow with the split.
     const std::int64_t* const sweeps = sums_.sweep_cost_before.data() + first;
-    problem.split_count = std::upper_bound(sweeps, sweeps + (last - first),
-                                           sweeps[0] + problem.most_cost) -
-                          sweeps;
+    problem.split_count =
+        std::upper_bound(sweeps, sweeps + (last - first), sweeps[0] + problem.most_cost) - sweeps;
     try_splits(problem, worker);
   }
   store_row(problem, worker);
@@ -110,8 +109,7 @@ void NestedTable::keep_first(const Problem& problem, Worker& worker) const {
   const NestedRow& rest = row(problem.first + 1, problem.last);
   if (rest.is_empty()) return;
   const std::int64_t held = held_slots_[at(problem.first)];
-  const std::int64_t begin =
-      std::max(rest.low + held, keep_threshold(problem.first, problem.last));
+  const std::int64_t begin = std::max(rest.low + held, keep_threshold(problem.first, problem.last));
   worker.take_row(rest, held, begin, problem.most_slots + 1);
   worker.update_limits(0, kChunks, 0);
 }
@@ -152,9 +150,8 @@ void NestedTable::apply_split(const Problem& problem, Worker& worker, std::int64
   if (left.is_empty() || right.is_empty()) return;
   const ShiftedRow shifted_left = {.row = left, .shift = left_shift(split, problem.last)};
   const ShiftedRow shifted_right = {.row = right, .shift = input_slots_[at(problem.first)]};
-  const std::int64_t least =
-      std::max({shifted_left.low(), shifted_right.low(),
-                split_threshold(problem.first, problem.last, split)});
+  const std::int64_t least = std::max({shifted_left.low(), shifted_right.low(),
+                                       split_threshold(problem.first, problem.last, split)});
   const std::int64_t cost = sums_.once_cost(problem.first, split - 1);
   ++worker.statistics.split_count;
   while (chunks != 0) {  // runs of chunks side by side
@@ -181,8 +178,8 @@ void NestedTable::store_row(const Problem& problem, Worker& worker) {
                     .costs = worker.store(low, high)};
     const auto middle = (low + high) / 2 / chunk_slots_;
     likely_splits_[index * 2] = worker.winners[at(middle)];
-    likely_splits_[index * 2 + 1] = worker.winners[at(std::min<std::int64_t>(
-        low / chunk_slots_ + 1, kChunks - 1))];
+    likely_splits_[index * 2 + 1] =
+        worker.winners[at(std::min<std::int64_t>(low / chunk_slots_ + 1, kChunks - 1))];
   }
   ++worker.statistics.row_count;
   store_samples(problem.first, problem.last);

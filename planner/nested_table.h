@@ -25,8 +25,8 @@
 namespace cairn {
 
 struct NestedRow {
-  std::int32_t low = INT32_MAX / 2;  // with fewer slots: not at all
-  std::int32_t high = 0;             // more slots do not help
+  std::int32_t low = INT32_MAX / 2;     // with fewer slots: not at all
+  std::int32_t high = 0;                // more slots do not help
   const std::int64_t* costs = nullptr;  // from low to high, both included
 
   bool is_empty() const { return costs == nullptr; }

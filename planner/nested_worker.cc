@@ -23,9 +23,8 @@ void NestedTable::Worker::start(std::int64_t most_slots, std::int64_t most_cost,
   std::fill(best.begin(), best.begin() + (most_slots + 1), most_cost + 1);
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     const bool is_used = chunk * chunk_slots <= most_slots;
-    limits[static_cast<std::size_t>(chunk)] = is_used
-                                                  ? limit_of(most_cost + 1)
-                                                  : -std::numeric_limits<float>::infinity();
+    limits[static_cast<std::size_t>(chunk)] =
+        is_used ? limit_of(most_cost + 1) : -std::numeric_limits<float>::infinity();
     winners[static_cast<std::size_t>(chunk)] = 0;
   }
 }

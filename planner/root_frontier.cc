@@ -130,8 +130,7 @@ void RootFrontier::offer_regions(std::int64_t first) {
                                 .right = samples_.data() + (first + 1) * kChunks,
                                 .costs = sums_.once_cost_before.data() + first + 1,
                                 .less_cost = sums_.sweep_cost_before[at(first)]};
-  const std::int64_t count =
-      std::min(sums_.region_blocks - first, table_.extended_block_count());
+  const std::int64_t count = std::min(sums_.region_blocks - first, table_.extended_block_count());
   for (std::int64_t i = 0; i < count; ++i) {
     std::uint32_t chunks = 0;
     i = find_promising(samples, limits.data(), i, count, chunks);
@@ -169,9 +168,8 @@ std::int64_t RootFrontier::offer_region(std::int64_t first, std::int64_t end,
     const std::int64_t recompute_cost = row.costs[slots - row.low];
     cost = behind[point].extra_cost + once_cost + recompute_cost;
     offer(bytes, cost);
-    const std::int64_t next_point = point + 1 < behind.size()
-                                        ? behind[point + 1].need_bytes + input_bytes
-                                        : end_bytes;
+    const std::int64_t next_point =
+        point + 1 < behind.size() ? behind[point + 1].need_bytes + input_bytes : end_bytes;
     std::int64_t next_slots = slots + 1;
     while (next_slots < row.high && row.costs[next_slots - row.low] == recompute_cost) {
       ++next_slots;
@@ -198,8 +196,7 @@ void RootFrontier::collect(std::int64_t first) {
 
 void RootFrontier::add_samples(std::int64_t first) {
   for (int chunk = 0; chunk < kChunks; ++chunk) {
-    const std::int64_t cost =
-        cost_within(points_[at(first)], chunk_begin_bytes(chunk + 1) - 1);
+    const std::int64_t cost = cost_within(points_[at(first)], chunk_begin_bytes(chunk + 1) - 1);
     if (cost < kInfiniteCost) samples_[at(first * kChunks + chunk)] = static_cast<float>(cost);
   }
 }
@@ -227,9 +224,8 @@ RootChoice RootFrontier::best_choice(std::int64_t first, std::int64_t bytes) con
               .option = i,
               .left_over_bytes = left_over_bytes});
   }
-  const std::int64_t input_bytes = first < sums_.region_blocks
-                                       ? chain_.blocks[at(first)].input_bytes
-                                       : 0;
+  const std::int64_t input_bytes =
+      first < sums_.region_blocks ? chain_.blocks[at(first)].input_bytes : 0;
   for (std::int64_t end = first + 1; end <= sums_.region_blocks; ++end) {
     if (bytes < sums_.sweep_peak_bytes(first, end - 1)) break;  // it only grows
     const std::int64_t recompute_bytes = bytes - parameter_gradient_bytes(end);

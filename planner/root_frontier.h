@@ -27,9 +27,9 @@ std::int64_t cost_within(const ChainPoints& points, std::int64_t bytes);
 struct RootChoice {
   enum class Kind { kKeep, kOption, kRegion };
   Kind kind = Kind::kKeep;
-  std::int64_t end = 0;            // the block behind it
-  std::int64_t option = 0;         // index in Chain::options
-  std::int64_t left_slots = 0;     // of a region's recompute
+  std::int64_t end = 0;              // the block behind it
+  std::int64_t option = 0;           // index in Chain::options
+  std::int64_t left_slots = 0;       // of a region's recompute
   std::int64_t left_over_bytes = 0;  // for what is behind
 };
 
