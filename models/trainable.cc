@@ -38,16 +38,6 @@ std::vector<NamedParameter> named_parameters(const Graph& graph) {
   return parameters;
 }
 
-// The name itself, and the modules around it: "a.b.c", "a.b", "a".
-bool names_any_part(std::string_view pattern, std::string_view name) {
-  while (!fits_pattern(pattern, name)) {
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos) return false;
-    name = name.substr(0, dot);
-  }
-  return true;
-}
-
 bool is_named(const std::string& pattern, const NamedParameter& parameter) {
   return std::any_of(parameter.names.begin(), parameter.names.end(),
                      [&](const std::string& name) { return names_any_part(pattern, name); });
@@ -131,6 +121,15 @@ bool fits_pattern(std::string_view pattern, std::string_view text) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+bool names_any_part(std::string_view pattern, std::string_view name) {
+  while (!fits_pattern(pattern, name)) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string_view::npos) return false;
+    name = name.substr(0, dot);
+  }
+  return true;
 }
 
 std::unordered_set<std::string> frozen_parameters(const Graph& graph, const Recipe& recipe) {

@@ -21,6 +21,9 @@ namespace cairn {
 // Whether the whole text fits the pattern.
 bool fits_pattern(std::string_view pattern, std::string_view text);
 
+// Whether it names this, or a module around it: of "a.b.c" also "a.b" and "a".
+bool names_any_part(std::string_view pattern, std::string_view name);
+
 // Names of the parameters that are not trained. Throws InputError for a pattern that names nothing,
 // and where nothing is left to train.
 std::unordered_set<std::string> frozen_parameters(const Graph& graph, const Recipe& recipe);
