@@ -10,11 +10,10 @@
 namespace cairn {
 namespace {
 
-Position place_of_model(const Document& file) {
-  for (const Entry& entry : file.root.entries) {
-    if (entry.key == "model") return entry.key_position;
-  }
-  return file.root.position;
+const Entry* find_entry(const Node& node, std::string_view key) {
+  const auto found = std::find_if(node.entries.begin(), node.entries.end(),
+                                  [&](const Entry& entry) { return entry.key == key; });
+  return found == node.entries.end() ? nullptr : &*found;
 }
 
 // Runs what may refuse the file's own request, and names the place in the file unless the message
@@ -25,7 +24,7 @@ auto at_model_part(const Document& file, const Make& make) {
     return make();
   } catch (const InputError& error) {
     if (std::string_view(error.what()).find('\n') != std::string_view::npos) throw;
-    fail_at(file, place_of_model(file), error.what());
+    fail_at(file, find_entry(file.root, "model")->key_position, error.what());
   }
 }
 
@@ -38,7 +37,8 @@ PlanOrigin read_own_origin(const Document& file) {
   }
   std::error_code error;
   if (origin.is_file && !std::filesystem::exists(origin.model->model, error)) {
-    fail_at(file, place_of_model(file),
+    const Node& model = find_entry(file.root, "model")->value;
+    fail_at(file, find_entry(model, "file")->value.position,
             "expected the model's file " + origin.model->model + ", found none");
   }
   return origin;

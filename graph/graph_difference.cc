@@ -12,8 +12,9 @@ namespace cairn {
 namespace {
 
 std::string op_text(const Op& op) {
-  return op.kind == nullptr ? fmt::format("'{}'", op.name)
-                            : fmt::format("'{}' ({})", op.name, op.kind->name);
+  const bool says_kind = op.kind != nullptr && op.kind->name != "custom";
+  return says_kind ? fmt::format("'{}' ({})", op.name, op.kind->name)
+                   : fmt::format("'{}'", op.name);
 }
 
 // "[1, 8] bf16"; of a plain graph, bytes are all that is known.

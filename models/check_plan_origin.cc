@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostWords = 4;
-
 const Entry* find_entry(const Node& node, std::string_view key) {
   for (const Entry& entry : node.entries) {
     if (entry.key == key) return &entry;
@@ -110,7 +108,8 @@ std::string difference_by_marks(const Graph& graph, const Fingerprint& then) {
 
 // "shapes, types differ: 'q' was [1, 8] bf16, here it is [2, 8] fp32".
 std::string graph_difference(const PlanOrigin& then, const Graph& graph, const Fingerprint& now) {
-  const std::vector<std::string> parts = differing_parts(*then.graph, now);
+  std::vector<std::string> parts = differing_parts(*then.graph, now);
+  std::replace(parts.begin(), parts.end(), std::string("saved"), std::string("saved sets"));
   const bool is_recipe = parts.size() == 1 && parts[0] == "recipe";
   std::string text = fmt::format("{} differ{}", join_names(parts), is_recipe ? "s" : "");
   if (then.graph->op_count != now.op_count) {
@@ -158,11 +157,6 @@ void check_plan_origin(const Document& document, const ModelRequest& request,
     const Entry* const word =
         find_entry(find_entry(document.root, "model")->value, differences.first_key);
     place = word == nullptr ? find_entry(document.root, "model") : word;
-    const std::size_t count = differences.texts.size();
-    if (count > kMostWords) {
-      differences.texts.resize(kMostWords);
-      differences.texts.push_back(fmt::format("and {} more options", count - kMostWords));
-    }
   } else if (then.model) {
     differences.texts.push_back("the same was asked for, but the model has changed since");
   }

@@ -112,7 +112,7 @@ PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model) {
     if (dim.name == "tokens") origin.model->tokens = dim.value.integer;
   }
   origin.model->precision = model.recipe.precision;
-  origin.model->implementations = model.implementations;
+  if (!model.attention.empty()) origin.model->implementations["attention"] = model.attention;
   return origin;
 }
 
