@@ -30,12 +30,6 @@ std::string name_of_path(const fs::path& path) {
   return folder.empty() ? stem : folder;
 }
 
-bool looks_like_a_path(const std::string& model) {
-  return model.ends_with(".yaml") || model.ends_with(".yml") || model.ends_with(".json") ||
-         model.starts_with("/") || model.starts_with("./") || model.starts_with("../") ||
-         model.starts_with("~");
-}
-
 // The catalogue model whose `source` is this org/name.
 const NamedModel* find_by_source(const std::vector<NamedModel>& models, const std::string& source) {
   const auto found = std::find_if(models.begin(), models.end(), [&](const NamedModel& model) {
@@ -82,6 +76,18 @@ FoundModel read_under_another_name(const NamedModel& model, const std::string& n
 
 }  // namespace
 
+bool looks_like_a_path(const std::string& model) {
+  return model.ends_with(".yaml") || model.ends_with(".yml") || model.ends_with(".json") ||
+         model.starts_with("/") || model.starts_with("./") || model.starts_with("../") ||
+         model.starts_with("~");
+}
+
+bool is_model_path(const std::string& model) {
+  std::error_code error;
+  return looks_like_a_path(model) || fs::is_regular_file(model, error) ||
+         fs::exists(fs::path(model) / "config.json", error);
+}
+
 FoundModel classify_model(Document document, std::string name) {
   if (document.root.kind != NodeKind::kMapping) {
     fail_at(document, document.root.position,
@@ -97,7 +103,7 @@ FoundModel classify_model(Document document, std::string name) {
     found.kind = ModelFileKind::kHfConfig;
   } else if (has_key(document, "cairn_plan")) {
     fail_at(document, document.root.position,
-            "this is a plan: give the model that it is for, and the plan with --plan");
+            "this is a plan, which `cairn simulate` replays: give the model that it is for");
   } else if (is_chain_file(document)) {
     fail_at(document, document.root.position,
             "this is a chain file: `cairn import` makes a plain graph of it, which is a model");
