@@ -4,13 +4,13 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/step_names.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/peak.h"
 #include "cli/phases.h"
+#include "cli/step_names.h"
 #include "cli/text.h"
 #include "cli/timeline.h"
 #include "cli/units.h"
