@@ -23,6 +23,7 @@ Command add_plan_command(CLI::App& app);
 Command add_simulate_command(CLI::App& app);
 Command add_diff_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
+Command add_import_command(CLI::App& app);
 Command add_models_command(CLI::App& app);
 Command add_gpus_command(CLI::App& app);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
@@ -190,17 +191,18 @@ void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu) {
 namespace {
 
 // What contradicts each other is refused, both sides named.
-TrainingStep training_step(const ModelOptions& options) {
-  const TrainingStep step = {
-      .micro_batches = parse_count(options.accumulate, "--accumulate", kKilo),
-      .keeps_gradients = options.keep_gradients,
-      .optimizer_in_backward = options.optimizer_in_backward,
-      .optimizer_loop = parse_optimizer_loop(options.optimizer_loop)};
+TrainingStep training_step(const ModelOptions& options, TrainingStep step) {
+  if (options.accumulate) {
+    step.micro_batches = parse_count(*options.accumulate, "--accumulate", kKilo);
+  }
+  if (options.keep_gradients) step.keeps_gradients = true;
+  if (options.optimizer_in_backward) step.optimizer_in_backward = true;
+  if (options.optimizer_loop) step.optimizer_loop = parse_optimizer_loop(*options.optimizer_loop);
   if (step.optimizer_in_backward && step.micro_batches > 1) {
     throw InputError(fmt::format(
         "--optimizer-in-backward and --accumulate {}: a parameter is stepped before the later "
         "micro-batches have added to its gradient",
-        options.accumulate));
+        options.accumulate.value_or(std::to_string(step.micro_batches))));
   }
   if (step.optimizer_in_backward && step.keeps_gradients) {
     throw InputError(
@@ -215,21 +217,49 @@ TrainingStep training_step(const ModelOptions& options) {
   return step;
 }
 
+void set_implementations(const ModelOptions& options, ModelRequest& request) {
+  for (const auto& [option, choice] : options.implementations) {
+    if (choice.empty()) {
+      throw InputError(
+          fmt::format("--{}: expected an implementation, found an empty name", option));
+    }
+    request.implementations[option] = choice;
+  }
+}
+
+// A dim that is set here replaces what was set before, but not twice.
+void set_dims(const ModelOptions& options, ModelRequest& request) {
+  const std::vector<std::pair<std::string, std::string>> before = std::move(request.set);
+  request.set.clear();
+  for (const std::string& text : options.set) request.set.push_back(split_assignment(text));
+  for (const auto& [dim, value] : before) {
+    const bool is_set = std::any_of(request.set.begin(), request.set.end(),
+                                    [&](const auto& setting) { return setting.first == dim; });
+    if (!is_set) request.set.emplace_back(dim, value);
+  }
+}
+
+bool parse_text_part(const std::string& part) {
+  if (part != "all" && part != "text") {
+    throw InputError(fmt::format("--part: expected all or text, found '{}'{}", part,
+                                 did_you_mean(part, {"all", "text"})));
+  }
+  return part == "text";
+}
+
 }  // namespace
 
-ModelRequest model_request(const ModelOptions& options) {
-  ModelRequest request{.model = options.model,
-                       .batch = parse_count(options.batch, "--batch", kKilo),
-                       .optimizer = options.optimizer,
-                       .step = training_step(options),
-                       .implementations = options.implementations,
-                       .freeze = options.freeze,
-                       .train_only = options.train_only,
-                       .folders = folder_paths(options.folders)};
-  for (const auto& [option, choice] : options.implementations) {
-    if (!choice.empty()) continue;
-    throw InputError(fmt::format("--{}: expected an implementation, found an empty name", option));
-  }
+ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) {
+  ModelRequest request = std::move(otherwise);
+  if (request.model.empty()) request.model = options.model;
+  if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
+  if (options.optimizer) request.optimizer = *options.optimizer;
+  request.step = training_step(options, request.step);
+  set_implementations(options, request);
+  if (!options.freeze.empty()) request.freeze = options.freeze;
+  if (!options.train_only.empty()) request.train_only = options.train_only;
+  const std::vector<std::filesystem::path> folders = folder_paths(options.folders);
+  request.folders.insert(request.folders.begin(), folders.begin(), folders.end());
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }
@@ -240,12 +270,8 @@ ModelRequest model_request(const ModelOptions& options) {
   if (options.expert_capacity) {
     request.expert_capacity = parse_factor(*options.expert_capacity, "--expert-capacity");
   }
-  if (options.part != "all" && options.part != "text") {
-    throw InputError(fmt::format("--part: expected all or text, found '{}'{}", options.part,
-                                 did_you_mean(options.part, {"all", "text"})));
-  }
-  request.text_part_only = options.part == "text";
-  for (const std::string& text : options.set) request.set.push_back(split_assignment(text));
+  if (options.part) request.text_part_only = parse_text_part(*options.part);
+  set_dims(options, request);
   if (options.precision) request.precision = parse_precision(*options.precision);
   return request;
 }

@@ -14,28 +14,28 @@ class App;
 }
 
 // The options that all commands about a model share: which model, trained how, on which GPU. They
-// are kept as typed, so that every message about a value is ours.
+// are kept as typed, so that every message about a value is ours, and absent where none was.
 
 namespace cairn {
 
 struct ModelOptions {
   std::string model = {};
-  std::string batch = "1";
+  std::optional<std::string> batch = {};
   std::optional<std::string> tokens = {};
   std::optional<std::string> vocab = {};
   std::vector<std::string> set = {};
   std::optional<std::string> precision = {};
-  std::string optimizer = "adamw";
-  std::string optimizer_loop = "fused";
+  std::optional<std::string> optimizer = {};
+  std::optional<std::string> optimizer_loop = {};
   bool optimizer_in_backward = false;
-  std::string accumulate = "1";
+  std::optional<std::string> accumulate = {};
   bool keep_gradients = false;
   std::map<std::string, std::string> implementations = {};  // by option, as far as given
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
-  std::string part = "all";
+  std::optional<std::string> part = {};
   bool explain_defaults = false;
   std::vector<std::string> folders = {};
 };
@@ -49,8 +49,9 @@ void add_extent_option(CLI::App& command, std::string& text);
 void add_extent_option(CLI::App& command, std::optional<std::string>& text);
 void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu);
 
-// These throw InputError naming the option.
-ModelRequest model_request(const ModelOptions& options);
+// These throw InputError naming the option. What was not typed is as in `otherwise`; so is the
+// model, where there is one.
+ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise = {});
 Extent parse_extent(const std::string& text);
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders);
 // Empty when no GPU was named.

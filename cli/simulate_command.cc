@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/peak.h"
 #include "cli/phases.h"
+#include "cli/planned_model.h"
 #include "cli/step_names.h"
 #include "cli/text.h"
 #include "cli/timeline.h"
@@ -36,35 +37,52 @@ struct SimulateOptions {
 };
 
 struct Simulation {
+  ModelRequest request = {};
   LoadedModel model = {};
   std::optional<DeviceSpec> gpu = {};
   Evaluation evaluation = {};
   std::size_t top_count = 0;
 };
 
-Plan requested_plan(const SimulateOptions& options, const Strategy& strategy,
-                    const std::optional<Extent>& extent, const Graph& graph) {
-  if (options.plan) return read_plan(read_document(*options.plan), graph, extent);
-  return make_plan(graph, strategy, extent.value_or(Extent::kPrefix));
+// The plan file that is named, instead of the model or beside it.
+std::optional<Document> named_plan_file(const SimulateOptions& options) {
+  std::optional<Document> file = find_plan_file(options.model.model);
+  if (file && options.plan) {
+    throw InputError(
+        fmt::format("{} and --plan: expected one plan, found two", options.model.model));
+  }
+  const std::string where = options.plan ? "--plan" : options.model.model;
+  if ((file || options.plan) && options.checkpointing) {
+    throw InputError(where + " and --checkpointing: expected one of them, found both");
+  }
+  if (!options.plan) return file;
+  return read_document(*options.plan);
 }
 
 Simulation simulate_model(const SimulateOptions& options) {
-  if (options.plan && options.checkpointing) {
-    throw InputError("--plan and --checkpointing: expected one of them, found both");
-  }
+  const std::optional<Document> file = named_plan_file(options);
   const Strategy strategy = parse_strategy(options.checkpointing.value_or("none"));
   std::optional<Extent> extent;
   if (options.extent) extent = parse_extent(*options.extent);
   Simulation simulation{
       .gpu = requested_gpu(options.gpu, options.model.folders),
       .top_count = static_cast<std::size_t>(parse_count(options.top, "--top", 1000))};
-  simulation.model = load_model(model_request(options.model));
+  if (file && !options.plan) {
+    PlannedModel planned = load_planned_model(*file, options.model);
+    simulation.request = std::move(planned.request);
+    simulation.model = std::move(planned.model);
+  } else {
+    simulation.request = model_request(options.model);
+    simulation.model = load_model(simulation.request);
+  }
   if (simulation.gpu) {
     std::string note = precision_note(simulation.model, *simulation.gpu);
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }
   const Graph& graph = simulation.model.graph;
-  simulation.evaluation = evaluate_plan(graph, requested_plan(options, strategy, extent, graph),
+  Plan plan = file ? read_plan_of(*file, simulation.request, simulation.model, extent)
+                   : make_plan(graph, strategy, extent.value_or(Extent::kPrefix));
+  simulation.evaluation = evaluate_plan(graph, std::move(plan),
                                         {.step = simulation.model.recipe.step,
                                          .device = simulation.gpu ? &*simulation.gpu : nullptr});
   return simulation;
@@ -167,7 +185,8 @@ std::string simulate_json(const Simulation& simulation) {
 ExitCode run_simulate(const SimulateOptions& options) {
   const Simulation simulation = simulate_model(options);
   if (options.write_plan) {
-    write_plan_file(*options.write_plan, simulation.model.graph, simulation.evaluation.plan);
+    write_plan_file(*options.write_plan, simulation.request, simulation.model,
+                    simulation.evaluation.plan);
   }
   write_output(options.json ? simulate_json(simulation)
                             : explained_dims(options.model, simulation.model) +

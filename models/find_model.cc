@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "graph/error.h"
+#include "models/chain_file.h"
 #include "models/hf_cache.h"
 #include "models/library.h"
 #include "models/model_names.h"
@@ -27,12 +28,6 @@ std::string name_of_path(const fs::path& path) {
   const std::string folder =
       fs::absolute(path).lexically_normal().parent_path().filename().string();
   return folder.empty() ? stem : folder;
-}
-
-bool looks_like_a_path(const std::string& model) {
-  return model.ends_with(".yaml") || model.ends_with(".yml") || model.ends_with(".json") ||
-         model.starts_with("/") || model.starts_with("./") || model.starts_with("../") ||
-         model.starts_with("~");
 }
 
 // The catalogue model whose `source` is this org/name.
@@ -81,6 +76,18 @@ FoundModel read_under_another_name(const NamedModel& model, const std::string& n
 
 }  // namespace
 
+bool looks_like_a_path(const std::string& model) {
+  return model.ends_with(".yaml") || model.ends_with(".yml") || model.ends_with(".json") ||
+         model.starts_with("/") || model.starts_with("./") || model.starts_with("../") ||
+         model.starts_with("~");
+}
+
+bool is_model_path(const std::string& model) {
+  std::error_code error;
+  return looks_like_a_path(model) || fs::is_regular_file(model, error) ||
+         fs::exists(fs::path(model) / "config.json", error);
+}
+
 FoundModel classify_model(Document document, std::string name) {
   if (document.root.kind != NodeKind::kMapping) {
     fail_at(document, document.root.position,
@@ -96,7 +103,10 @@ FoundModel classify_model(Document document, std::string name) {
     found.kind = ModelFileKind::kHfConfig;
   } else if (has_key(document, "cairn_plan")) {
     fail_at(document, document.root.position,
-            "this is a plan: give the model that it is for, and the plan with --plan");
+            "this is a plan, which `cairn simulate` replays: give the model that it is for");
+  } else if (is_chain_file(document)) {
+    fail_at(document, document.root.position,
+            "this is a chain file: `cairn import` makes a plain graph of it, which is a model");
   } else if (has_key(document, "family") && has_key(document, "ops")) {
     fail_at(document, document.root.position,
             "this is a family, which has no sizes: give a model of it (a file with 'model', "

@@ -25,6 +25,11 @@ FoundModel classify_model(Document document, std::string name);
 
 FoundModel read_catalogue_model(const LibraryFile& file);
 
+// Whether the name can only be meant as a path.
+bool looks_like_a_path(const std::string& model);
+// Whether find_model takes it as a path.
+bool is_model_path(const std::string& model);
+
 // A path (to a file, or a folder with a config.json), a catalogue name, org/name in the local
 // Hugging Face cache, the source of a catalogue model, or a name that differs from a catalogue
 // model's only in how it was trained; in this order. Throws InputError, offering near names.

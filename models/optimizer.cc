@@ -65,13 +65,18 @@ OptimizerRule optimizer_rule(std::string_view name, OptimizerLoop loop) {
 }
 
 OptimizerLoop parse_optimizer_loop(std::string_view text) {
-  std::vector<std::string> names;
   for (const OptimizerLoop loop : kLoops) {
     if (text == optimizer_loop_name(loop)) return loop;
-    names.emplace_back(optimizer_loop_name(loop));
   }
+  const std::vector<std::string> names = optimizer_loop_names();
   throw InputError(fmt::format("--optimizer-loop: expected one of {}, found '{}'{}",
                                join_names(names), text, did_you_mean(text, names)));
+}
+
+std::vector<std::string> optimizer_loop_names() {
+  std::vector<std::string> names;
+  for (const OptimizerLoop loop : kLoops) names.emplace_back(optimizer_loop_name(loop));
+  return names;
 }
 
 std::vector<std::string> optimizer_names() {

@@ -18,5 +18,6 @@ OptimizerRule optimizer_rule(std::string_view name, OptimizerLoop loop);
 OptimizerLoop parse_optimizer_loop(std::string_view text);
 
 std::vector<std::string> optimizer_names();
+std::vector<std::string> optimizer_loop_names();
 
 }  // namespace cairn

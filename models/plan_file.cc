@@ -12,11 +12,12 @@
 #include "graph/recompute_sets.h"
 #include "graph/region_tree.h"
 #include "models/fields.h"
+#include "models/plan_origin.h"
+#include "models/read_file.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kFormatVersion = 1;
 constexpr std::string_view kWhat = "a plan";
 
 // The region around those in work, and what messages call it.
@@ -39,10 +40,7 @@ class PlanReader {
 
   Plan read(std::optional<Extent> extent) {
     Fields root(document_, document_.root, std::string(kWhat));
-    if (const std::int64_t version = root.integer("cairn_plan"); version != kFormatVersion) {
-      root.fail_at_key("cairn_plan",
-                       fmt::format("expected version {}, found {}", kFormatVersion, version));
-    }
+    for (const std::string_view key : {"cairn_plan", "model", "graph"}) root.find(key);
     plan_.algorithm = read_name(root);
     plan_.extent = read_extent(root);
     if (extent) plan_.extent = *extent;
@@ -262,7 +260,26 @@ class PlanReader {
 }  // namespace
 
 Plan read_plan(const Document& document, const Graph& graph, std::optional<Extent> extent) {
+  read_plan_origin(document);  // refuses a wrong version, and parts that are none
   return PlanReader(document, graph).read(extent);
+}
+
+Plan read_plan_of(const Document& document, const ModelRequest& request, const LoadedModel& model,
+                  std::optional<Extent> extent) {
+  check_plan_origin(document, request, model);
+  return read_plan(document, model.graph, extent);
+}
+
+std::optional<Document> find_plan_file(const std::string& path) {
+  constexpr std::string_view kKey = "cairn_plan";
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20;  // read_document says so of more
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  if (read_file(path, kMostBytes).find(kKey) == std::string::npos) return std::nullopt;
+  Document document = read_document(path);
+  const bool is_plan = std::any_of(document.root.entries.begin(), document.root.entries.end(),
+                                   [&](const Entry& entry) { return entry.key == kKey; });
+  return is_plan ? std::optional(std::move(document)) : std::nullopt;
 }
 
 }  // namespace cairn

@@ -1,24 +1,70 @@
 #include "planner/candidates.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
 #include "graph/error.h"
+#include "planner/constraints.h"
 
 namespace cairn {
 namespace {
 
-// "none", and regions of each number of layers.
-std::vector<Plan> uniform_plans(const Graph& graph, Extent extent) {
-  std::vector<Plan> plans = {make_plan(graph, {.algorithm = Algorithm::kNone}, extent)};
+void add_none(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
+  plans.push_back(make_plan(graph, {.algorithm = Algorithm::kNone}, extent));
+}
+
+// Regions of each number of layers.
+void add_uniform(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
   const auto layer_count = static_cast<std::int64_t>(layer_ranges(graph).size());
   for (std::int64_t layers = 1; layers <= layer_count; ++layers) {
     const Strategy strategy{.algorithm = Algorithm::kUniform, .layers_per_region = layers};
     plans.push_back(make_plan(graph, strategy, extent));
   }
+}
+
+// The first layers one region each, for each number of them.
+void add_first_layers(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
+  const Plan every = make_plan(graph, {.algorithm = Algorithm::kEveryLayer}, extent);
+  for (std::size_t count = 1; count < every.regions.size(); ++count) {
+    Plan plan = every;
+    plan.algorithm = fmt::format("first-layers:{}", count);
+    plan.regions.resize(count);
+    plans.push_back(std::move(plan));
+  }
+}
+
+void append(std::vector<Plan> more, std::vector<Plan>& plans) {
+  std::move(more.begin(), more.end(), std::back_inserter(plans));
+}
+
+// All that the target can run, of algorithms without a chain.
+std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
+  std::vector<Plan> plans;
+  add_none(graph, extent, plans);
+  switch (target) {
+    case Target::kMegatron:
+      add_first_layers(graph, extent, plans);
+      add_uniform(graph, extent, plans);
+      break;
+    case Target::kHf:
+    case Target::kTorchtitan:
+      plans.push_back(make_plan(graph, {.algorithm = Algorithm::kEveryLayer}, extent));
+      break;
+    case Target::kAny:
+    case Target::kTorch:
+    case Target::kJax:
+      add_uniform(graph, extent, plans);
+      append(chen_greedy_plans(graph, extent), plans);
+      append(revolve_plans(graph, extent), plans);
+      break;
+  }
   return plans;
 }
 
-}  // namespace
-
-std::vector<Plan> candidate_plans(const Graph& graph, const PlanRequest& request) {
+std::vector<Plan> unconstrained_plans(const Graph& graph, const PlanRequest& request) {
   const Extent extent = request.setting.extent;
   switch (request.strategy.algorithm) {
     case Algorithm::kNone:
@@ -26,15 +72,28 @@ std::vector<Plan> candidate_plans(const Graph& graph, const PlanRequest& request
     case Algorithm::kUniform:
     case Algorithm::kSqrt:
       return {make_plan(graph, request.strategy, extent)};
-    case Algorithm::kAuto:
-      return uniform_plans(graph, extent);
     case Algorithm::kChenGreedy:
+      return chen_greedy_plans(graph, extent);
     case Algorithm::kRevolve:
+      return revolve_plans(graph, extent);
+    case Algorithm::kAuto:
+      return all_plans(graph, request.target, extent);
     case Algorithm::kSelective:
     case Algorithm::kChain:
-      throw InputError("strategy '" + strategy_name(request.strategy) + "': not in this version");
+      return {};
   }
   CAIRN_CHECK(false, "unknown algorithm");
+}
+
+}  // namespace
+
+std::vector<Plan> candidate_plans(const Graph& graph, const PlanRequest& request) {
+  std::vector<Plan> plans;
+  for (Plan& plan : unconstrained_plans(graph, request)) {
+    std::optional<Plan> allowed = constrained(graph, request, std::move(plan));
+    if (allowed) plans.push_back(std::move(*allowed));
+  }
+  return plans;
 }
 
 }  // namespace cairn

@@ -10,8 +10,9 @@
 
 namespace cairn {
 
-// In no particular order; without repeats where that is cheap to see. Throws InputError when the
-// graph does not allow the algorithm.
+// Of the request's algorithm, in no particular order; none for those that solve a chain
+// (planner/chain_plan.h). With `auto` those of all others that the target can run. All meet the
+// request's constraints.
 std::vector<Plan> candidate_plans(const Graph& graph, const PlanRequest& request);
 
 }  // namespace cairn

@@ -1,23 +1,135 @@
 #include "planner/plan_for_budget.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
+#include "graph/checked.h"
 #include "graph/error.h"
+#include "planner/budget_search.h"
 #include "planner/candidates.h"
+#include "planner/chain_plan.h"
+#include "planner/constraints.h"
+#include "planner/lower_bound.h"
 
 namespace cairn {
 namespace {
 
-std::vector<Evaluation> evaluate_candidates(const Graph& graph, const PlanRequest& request) {
-  std::vector<Evaluation> evaluations;
-  for (Plan& plan : candidate_plans(graph, request)) {
-    evaluations.push_back(evaluate_plan(graph, std::move(plan), request.setting));
-  }
-  CAIRN_CHECK(!evaluations.empty(), "every algorithm offers a plan");
-  return evaluations;
+bool is_cheaper(const TriedPlan& a, const TriedPlan& b) {
+  return std::pair(a.extra_cost, a.peak_bytes) < std::pair(b.extra_cost, b.peak_bytes);
 }
+
+bool is_smaller(const TriedPlan& a, const TriedPlan& b) {
+  return std::pair(a.peak_bytes, a.extra_cost) < std::pair(b.peak_bytes, b.extra_cost);
+}
+
+// One request, for one budget or for all.
+class Planning {
+ public:
+  Planning(const Graph& graph, const PlanRequest& request, std::int64_t largest_budget_bytes)
+      : graph_(graph),
+        request_(request),
+        chain_plans_(graph, request, largest_budget_bytes),
+        trials_(graph, request.setting, chain_plans_.problem().costs) {}
+
+  PlanAnswer answer(std::int64_t budget_bytes) {
+    std::optional<TriedPlan> best = cheapest(budget_bytes);
+    PlanAnswer answer{.is_feasible = best.has_value(), .unit = costs().unit};
+    if (!best) best = smallest();
+    answer.extra_cost = best->extra_cost;
+    answer.evaluation = evaluate_plan(graph_, std::move(best->plan), request_.setting);
+    CAIRN_CHECK(answer.evaluation.trace.peak_bytes == best->peak_bytes, "two peaks of one plan");
+    answer.evaluation.strategy = request_.strategy;
+    answer.plan_count = trials_.plan_count();
+    add_bound(budget_bytes, answer);
+    return answer;
+  }
+
+  Frontier frontier() {
+    std::vector<TriedPlan> tried = trials_.try_plans(candidate_plans(graph_, request_));
+    for (TriedPlan& plan : trials_.try_plans(chain_samples())) tried.push_back(std::move(plan));
+    std::stable_sort(tried.begin(), tried.end(), is_cheaper);
+    Frontier frontier{.unit = costs().unit};
+    for (TriedPlan& plan : tried) {
+      std::vector<FrontierPoint>& points = frontier.points;
+      if (!points.empty() && plan.peak_bytes >= points.back().peak_bytes) continue;
+      points.push_back({.peak_bytes = plan.peak_bytes,
+                        .extra_cost = plan.extra_cost,
+                        .plan = std::move(plan.plan)});
+    }
+    return frontier;
+  }
+
+ private:
+  const OpCosts& costs() const { return chain_plans_.problem().costs; }
+
+  // The cheapest within the budget: of the chain's plans, and of others that cost less.
+  std::optional<TriedPlan> cheapest(std::int64_t budget_bytes) {
+    std::optional<TriedPlan> best = cheapest_within(chain_plans_.list(), budget_bytes, trials_);
+    std::vector<Plan> others = candidate_plans(graph_, request_);
+    if (best) {
+      std::erase_if(others,
+                    [&](const Plan& plan) { return trials_.cost_of(plan) >= best->extra_cost; });
+    }
+    for (TriedPlan& tried : trials_.try_plans(std::move(others))) {
+      if (tried.peak_bytes > budget_bytes) continue;
+      if (!best || is_cheaper(tried, *best)) best = std::move(tried);
+    }
+    return best;
+  }
+
+  // The one with the least peak, where none is within the budget.
+  TriedPlan smallest() {
+    std::vector<TriedPlan> tried = trials_.try_plans(candidate_plans(graph_, request_));
+    const PlanList list = chain_plans_.list();
+    constexpr std::size_t kLastPlans = 8;
+    std::vector<Plan> last;
+    for (std::size_t i = list.expected.size(); i-- > 0 && last.size() < kLastPlans;) {
+      last.push_back(list.plan_of(i));
+    }
+    for (TriedPlan& plan : trials_.try_plans(std::move(last))) tried.push_back(std::move(plan));
+    if (tried.empty()) {
+      throw InputError(fmt::format("{} has no plan that does what is asked of single tensors",
+                                   strategy_name(request_.strategy)));
+    }
+    return std::move(*std::min_element(tried.begin(), tried.end(), is_smaller));
+  }
+
+  // So many of the chain's plans that a line through their peaks and costs shows them all.
+  std::vector<Plan> chain_samples() const {
+    constexpr std::size_t kMostSamples = 200;
+    const PlanList list = chain_plans_.list();
+    const std::size_t count = list.expected.size();
+    const std::size_t samples = std::min(count, kMostSamples);
+    std::vector<Plan> plans;
+    for (std::size_t i = 0; i < samples; ++i) {
+      plans.push_back(list.plan_of(samples == 1 ? 0 : i * (count - 1) / (samples - 1)));
+    }
+    return plans;
+  }
+
+  void add_bound(std::int64_t budget_bytes, PlanAnswer& answer) const {
+    const ChainProblem& problem = chain_plans_.problem();
+    const LowerBounds bounds(graph_, problem.blocks, problem.chain, problem.costs);
+    answer.least_peak_bytes = bounds.least_peak_bytes();
+    if (!answer.is_feasible) return;
+    const CostBound bound = bounds.at(budget_bytes);
+    answer.bound.extra_cost = checked_multiply(
+        bound.extra_cost, request_.setting.step.micro_batches, "bound of a training step");
+    if (bound.block >= 0) {
+      const Block& block = problem.blocks[static_cast<std::size_t>(bound.block)];
+      answer.bound.reason = graph_.ops[static_cast<std::size_t>(block.begin)].name;
+    }
+    answer.optimal_for = chain_plans_.optimal_for();
+  }
+
+  const Graph& graph_;
+  const PlanRequest& request_;
+  ChainPlans chain_plans_;
+  PlanTrials trials_;
+};
 
 // Of the points the one nearest to the least peak at no cost.
 std::size_t knee_of(const std::vector<FrontierPoint>& points) {
@@ -42,39 +154,15 @@ std::size_t knee_of(const std::vector<FrontierPoint>& points) {
 
 PlanAnswer plan_for_budget(const Graph& graph, const PlanRequest& request,
                            std::int64_t budget_bytes) {
-  std::vector<Evaluation> evaluations = evaluate_candidates(graph, request);
-  PlanAnswer answer{.unit = op_costs(graph, request.setting.device).unit,
-                    .plan_count = static_cast<std::int64_t>(evaluations.size())};
-  const auto rank = [&](const Evaluation& evaluation) {
-    const std::int64_t peak_bytes = evaluation.trace.peak_bytes;
-    const bool fits = peak_bytes <= budget_bytes;
-    // What fits by cost, behind it the rest by peak.
-    return std::tuple(!fits, fits ? extra_cost(evaluation, answer.unit) : 0, peak_bytes);
-  };
-  const auto best =
-      std::min_element(evaluations.begin(), evaluations.end(),
-                       [&](const Evaluation& a, const Evaluation& b) { return rank(a) < rank(b); });
-  answer.is_feasible = best->trace.peak_bytes <= budget_bytes;
-  answer.extra_cost = extra_cost(*best, answer.unit);
-  answer.evaluation = std::move(*best);
-  return answer;
+  check_constraints(graph, request);
+  return Planning(graph, request, budget_bytes).answer(budget_bytes);
 }
 
 Frontier plan_frontier(const Graph& graph, const PlanRequest& request) {
-  Frontier frontier{.unit = op_costs(graph, request.setting.device).unit};
-  std::vector<FrontierPoint> all;
-  for (Evaluation& evaluation : evaluate_candidates(graph, request)) {
-    all.push_back({.peak_bytes = evaluation.trace.peak_bytes,
-                   .extra_cost = extra_cost(evaluation, frontier.unit),
-                   .plan = std::move(evaluation.plan)});
-  }
-  std::stable_sort(all.begin(), all.end(), [](const FrontierPoint& a, const FrontierPoint& b) {
-    return std::pair(a.extra_cost, a.peak_bytes) < std::pair(b.extra_cost, b.peak_bytes);
-  });
-  for (FrontierPoint& point : all) {
-    if (!frontier.points.empty() && point.peak_bytes >= frontier.points.back().peak_bytes) continue;
-    frontier.points.push_back(std::move(point));
-  }
+  check_constraints(graph, request);
+  Planning planning(graph, request, std::numeric_limits<std::int64_t>::max());
+  Frontier frontier = planning.frontier();
+  if (frontier.points.empty()) throw InputError("no plan does what is asked of single tensors");
   frontier.knee = knee_of(frontier.points);
   return frontier;
 }

@@ -55,4 +55,14 @@ Plan plan_uniform(const Graph& graph, std::int64_t layers_per_region, Extent ext
 // Regions of ceil(sqrt(n)) layers.
 Plan plan_sqrt(const Graph& graph, Extent extent);
 
+// Regions that end behind the first cut point at which they have made more than b bytes, one plan
+// for each b that gives another, up to the one without regions. Cut points are the ends of layers
+// and articulation ops. What is behind the last region is kept.
+std::vector<Plan> chen_greedy_plans(const Graph& graph, Extent extent);
+
+// Nested regions as the binomial rule has them, one plan for each number of snapshots, and the one
+// without regions. Optimal for equal layers of which all is dropped but the input; others are taken
+// for equal. Regions are at most 30 deep.
+std::vector<Plan> revolve_plans(const Graph& graph, Extent extent);
+
 }  // namespace cairn

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "models/chain_file.h"
 #include "models/gpu_catalogue.h"
 #include "models/load_model.h"
+#include "models/plain_graph.h"
 #include "models/plan_file.h"
 #include "models/shapes_file.h"
 #include "tests/docs/fenced_files.h"
@@ -16,23 +18,29 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{
-                     "two_blocks.yaml", "two_blocks_plan.yaml", "shapes.yaml", "families/gated_mlp.yaml",
-                     "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
-                     "layers/loss_without_logits.yaml", "catalogue/gated-mlp-tiny.yaml",
-                     "gated/config.json", "gpus/lab.yaml"});
+  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
+                                          "shapes.yaml", "families/gated_mlp.yaml",
+                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
+                                          "layers/gated.yaml", "layers/loss_without_logits.yaml",
+                                          "catalogue/gated-mlp-tiny.yaml", "gated/config.json",
+                                          "gpus/lab.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
   CHECK(parameter_bytes(plain) == 8192);         // 4096 + 2 * 2048
   CHECK(optimizer_state_bytes(plain) == 16384);  // two states of adamw
 
-  const Plan plan = read_plan(read_document(folder.path() / files[1]), plain, std::nullopt);
+  const ChainFile chain = read_chain_file(read_document(folder.path() / files[1]));
+  CHECK(chain.layers.size() == 3);
+  const Graph chain_graph = read_plain_graph(parse_document("chain", chain_graph_text(chain)), {});
+  CHECK(chain_graph.name == "two-layers");
+
+  const Plan plan = read_plan(read_document(folder.path() / files[2]), plain, std::nullopt);
   CHECK(plan.regions.size() == 1);
   CHECK(plan.regions[0].keep.size() == 1);
   CHECK(plan.regions[0].inner.size() == 1);
 
-  const std::vector<BatchShape> shapes = read_shapes(read_document(folder.path() / files[2]));
+  const std::vector<BatchShape> shapes = read_shapes(read_document(folder.path() / files[3]));
   CHECK(shapes.size() == 2);
   CHECK(shapes[0].weight == 3);
 

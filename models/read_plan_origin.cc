@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "graph/error.h"
+#include "models/fields.h"
+#include "models/find_model.h"
+#include "models/optimizer.h"
+#include "models/plan_origin.h"
+
+// The reading half of models/plan_origin.h.
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kWhat = "a plan";
+constexpr std::int64_t kFormatVersion = 1;
+
+class ModelPartReader {
+ public:
+  ModelPartReader(const Document& document, const Node& node)
+      : fields_(document, node, fmt::format("{}: key 'model'", kWhat)),
+        document_(document),
+        node_(node),
+        folder_(fs::path(document.file_name).parent_path()) {}
+
+  void read(PlanOrigin& origin) {
+    ModelRequest request;
+    read_model(request, origin.is_file);
+    request.batch = positive("batch").value_or(1);
+    request.tokens = positive("tokens");
+    request.vocab = positive("vocab");
+    read_settings(request);
+    request.precision = read_precision();
+    read_optimizer(request);
+    for (const std::string_view option : kImplementationOptions) {
+      const std::optional<std::string> choice = fields_.optional_text(option);
+      if (choice) request.implementations[std::string(option)] = not_empty(option, *choice);
+    }
+    request.freeze = fields_.optional_names("freeze");
+    request.train_only = fields_.optional_names("train_only");
+    request.expert_imbalance = above_zero("expert_imbalance");
+    request.expert_capacity = above_zero("expert_capacity");
+    request.text_part_only = one_of("part", "all", {"all", "text"}) == "text";
+    for (const std::string& path : fields_.optional_names("models")) {
+      request.folders.push_back(folder_ / path);
+    }
+    fields_.refuse_unknown();
+    origin.model = std::move(request);
+  }
+
+ private:
+  void read_model(ModelRequest& request, bool& is_file) {
+    const std::optional<std::string> name = fields_.optional_text("name");
+    const std::optional<std::string> file = fields_.optional_text("file");
+    if (name && file) fields_.fail_at_key("file", "expected it or 'name', found both");
+    if (!name && !file) fields_.fail("missing key 'name', or 'file'");
+    is_file = file.has_value();
+    if (file) {
+      request.model = (folder_ / not_empty("file", *file)).string();
+    } else {
+      request.model = not_empty("name", *name);
+      if (looks_like_a_path(*name)) {
+        fields_.fail_at_key("name", fmt::format("expected a name, found the path {} (a path is "
+                                                "given with 'file')",
+                                                in_quotes(*name)));
+      }
+    }
+  }
+
+  std::string not_empty(std::string_view key, const std::string& text) const {
+    if (text.empty()) fields_.fail_at_key(key, "expected a name, found an empty text");
+    return text;
+  }
+
+  std::optional<std::int64_t> positive(std::string_view key) {
+    const std::optional<std::int64_t> value = fields_.optional_integer(key);
+    if (value && *value < 1) {
+      fields_.fail_at_key(key, fmt::format("expected a positive integer, found {}", *value));
+    }
+    return value;
+  }
+
+  std::optional<double> above_zero(std::string_view key) {
+    const std::optional<double> value = fields_.optional_number(key);
+    if (value && *value <= 0) {
+      fields_.fail_at_key(key, fmt::format("expected a number above 0, found {}", *value));
+    }
+    return value;
+  }
+
+  std::string one_of(std::string_view key, const std::string& usual,
+                     const std::vector<std::string>& known) {
+    const std::string text = fields_.optional_text(key).value_or(usual);
+    if (std::find(known.begin(), known.end(), text) == known.end()) {
+      fields_.fail_at_key(key, fmt::format("expected one of {}, found {}{}", join_names(known),
+                                           in_quotes(text), did_you_mean(text, known)));
+    }
+    return text;
+  }
+
+  void read_settings(ModelRequest& request) {
+    const Node* const node = fields_.find("set");
+    if (node == nullptr) return;
+    const std::string what = fields_.what_of("set");
+    Fields(document_, *node, what);  // refuses what is no mapping
+    for (const Entry& entry : node->entries) {
+      request.set.emplace_back(entry.key, to_text(document_, entry.value, what));
+    }
+  }
+
+  std::optional<Precision> read_precision() {
+    if (fields_.find("precision") == nullptr) return std::nullopt;
+    return find_precision(one_of("precision", "", precision_names()));
+  }
+
+  void read_optimizer(ModelRequest& request) {
+    request.optimizer = one_of("optimizer", request.optimizer, optimizer_names());
+    request.step.optimizer_loop =
+        parse_optimizer_loop(one_of("optimizer_loop", "fused", optimizer_loop_names()));
+    request.step.optimizer_in_backward =
+        fields_.optional_boolean("optimizer_in_backward").value_or(false);
+    request.step.micro_batches = positive("accumulate").value_or(1);
+    request.step.keeps_gradients = fields_.optional_boolean("keep_gradients").value_or(false);
+  }
+
+  Fields fields_;
+  const Document& document_;
+  const Node& node_;
+  fs::path folder_ = {};
+};
+
+// A number of so many hexadecimal digits, in lower case.
+std::uint64_t read_hex(const Fields& fields, std::string_view key, std::string_view text,
+                       std::size_t digits) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const bool is_hex = text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  if (!is_hex || text.size() != digits || std::from_chars(text.data(), end, value, 16).ptr != end) {
+    fields.fail_at_key(
+        key, fmt::format("expected {} hexadecimal digits, found {}", digits, in_quotes(text)));
+  }
+  return value;
+}
+
+std::int64_t read_count(Fields& fields, std::string_view key) {
+  const std::int64_t count = fields.integer(key);
+  if (count < 1) {
+    fields.fail_at_key(key, fmt::format("expected a positive integer, found {}", count));
+  }
+  return count;
+}
+
+void read_marks(Fields& fields, Fingerprint& fingerprint) {
+  constexpr std::size_t kDigits = 4;
+  const std::string text = fields.text("marks");
+  if (text.size() != kDigits * kFingerprintMarks) {
+    fields.fail_at_key("marks", fmt::format("expected {} hexadecimal digits, found {} characters",
+                                            kDigits * kFingerprintMarks, text.size()));
+  }
+  for (std::size_t i = 0; i < kFingerprintMarks; ++i) {
+    const std::string_view digits = std::string_view(text).substr(i * kDigits, kDigits);
+    fingerprint.marks[i] = static_cast<std::uint16_t>(read_hex(fields, "marks", digits, kDigits));
+  }
+}
+
+Fingerprint read_graph_part(const Document& document, const Node& node) {
+  constexpr std::size_t kDigits = 16;
+  Fields fields(document, node, fmt::format("{}: key 'graph'", kWhat));
+  Fingerprint fingerprint{.op_count = read_count(fields, "ops"),
+                          .tensor_count = read_count(fields, "tensors")};
+  const std::uint64_t whole = read_hex(fields, "fingerprint", fields.text("fingerprint"), kDigits);
+  Fields parts(document, fields.require("parts"), fields.what_of("parts"));
+  for (std::size_t i = 0; i < kFingerprintParts.size(); ++i) {
+    const std::string_view part = kFingerprintParts[i];
+    fingerprint.parts[i] = read_hex(parts, part, parts.text(part), kDigits);
+  }
+  parts.refuse_unknown();
+  read_marks(fields, fingerprint);
+  fields.refuse_unknown();
+  if (whole != combined(fingerprint)) {
+    fields.fail_at_key("fingerprint",
+                       fmt::format("expected '{:016x}', which its parts give, found '{:016x}'",
+                                   combined(fingerprint), whole));
+  }
+  return fingerprint;
+}
+
+}  // namespace
+
+PlanOrigin read_plan_origin(const Document& document) {
+  PlanOrigin origin;
+  Fields root(document, document.root, std::string(kWhat));
+  if (const std::int64_t version = root.integer("cairn_plan"); version != kFormatVersion) {
+    root.fail_at_key("cairn_plan",
+                     fmt::format("expected version {}, found {}", kFormatVersion, version));
+  }
+  if (const Node* model = root.find("model")) ModelPartReader(document, *model).read(origin);
+  if (const Node* graph = root.find("graph")) origin.graph = read_graph_part(document, *graph);
+  return origin;
+}
+
+}  // namespace cairn

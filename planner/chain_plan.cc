@@ -1,0 +1,98 @@
+#include "planner/chain_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph/error.h"
+
+namespace cairn {
+namespace {
+
+ChainForm form_of(const PlanRequest& request) {
+  const Algorithm algorithm = request.strategy.algorithm;
+  switch (request.target) {
+    case Target::kHf:
+    case Target::kMegatron:
+      return {.layers_only = true, .keep_lists = false, .nesting = false};
+    case Target::kTorchtitan:
+      return {.layers_only = true, .keep_lists = true, .nesting = false};
+    case Target::kAny:
+    case Target::kTorch:
+    case Target::kJax:
+      break;
+  }
+  if (algorithm == Algorithm::kSelective) return {.layers_only = true, .nesting = false};
+  if (algorithm == Algorithm::kChain || algorithm == Algorithm::kAuto) return {};
+  return {.layers_only = true, .keep_lists = false, .nesting = false};
+}
+
+// Whether the chain's solutions are plans that the request allows, not only a bound for them.
+bool offers_plans(const PlanRequest& request) {
+  switch (request.strategy.algorithm) {
+    case Algorithm::kSelective:
+    case Algorithm::kChain:
+    case Algorithm::kAuto:
+      return request.target != Target::kMegatron;
+    default:
+      return false;
+  }
+}
+
+std::vector<Region> regions_of(const ChainProblem& problem, const std::vector<ChainItem>& items) {
+  std::vector<Region> regions;
+  for (const ChainItem& item : items) {
+    if (item.kind == ChainItem::Kind::kKept) continue;
+    Region region{.begin = problem.blocks[static_cast<std::size_t>(item.begin)].begin,
+                  .end = problem.blocks[static_cast<std::size_t>(item.end) - 1].end};
+    if (item.kind == ChainItem::Kind::kOption) {
+      region.keep = problem.chain.options[static_cast<std::size_t>(item.option)].keep;
+    }
+    region.inner = regions_of(problem, item.inner);
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+}  // namespace
+
+ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request,
+                       std::int64_t largest_budget_bytes)
+    : request_(request),
+      problem_(chain_problem(graph, request, form_of(request))),
+      keep_all_(keep_all_plan(graph)) {
+  keep_all_.algorithm = strategy_name({.algorithm = request.strategy.algorithm == Algorithm::kAuto
+                                                        ? Algorithm::kChain
+                                                        : request.strategy.algorithm});
+  keep_all_.extent = request.setting.extent;
+  if (!offers_plans(request)) return;
+  solution_.emplace(solve_chain(problem_.chain, largest_budget_bytes, {.has_lower_bound = false}));
+}
+
+PlanList ChainPlans::list() const {
+  PlanList list;
+  if (!solution_) return list;
+  const ChainPoints& points = solution_->points();
+  for (std::size_t i = points.size(); i-- > 0;) {
+    list.expected.push_back(
+        {.need_bytes = points[i].need_bytes, .extra_cost = points[i].extra_cost});
+  }
+  list.plan_of = [this](std::size_t i) {
+    const ChainPoints& known = solution_->points();
+    Plan plan = keep_all_;
+    plan.regions =
+        regions_of(problem_, solution_->items_of(known[known.size() - 1 - i].need_bytes));
+    return plan;
+  };
+  return list;
+}
+
+std::string ChainPlans::optimal_for() const {
+  if (!solution_) return "";
+  const std::string_view what = request_.strategy.algorithm == Algorithm::kSelective
+                                    ? "keep lists of regions of one layer"
+                                    : "nested-region plans";
+  return fmt::format("{} of {} blocks", what, problem_.blocks.size());
+}
+
+}  // namespace cairn

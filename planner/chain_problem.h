@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+#include "planner/blocks.h"
+#include "planner/chain.h"
+#include "planner/op_costs.h"
+#include "planner/plan_for_budget.h"
+
+// A graph and a request as a chain to solve, and its solutions as plans.
+
+namespace cairn {
+
+// What a plan may be made of.
+struct ChainForm {
+  bool layers_only = false;  // only whole layers may be regions
+  bool keep_lists = true;    // of regions of the root
+  bool nesting = true;       // regions of several blocks, and regions in regions
+};
+
+struct ChainProblem {
+  OpCosts costs = {};
+  std::vector<Block> blocks = {};
+  Chain chain = {};
+  bool is_exact = true;  // the keep lists offered are all that can be of use
+};
+
+// Numbers are measured on a graph with each kind of block but a few times. Throws InputError where
+// a constraint of the request cannot be met.
+ChainProblem chain_problem(const Graph& graph, const PlanRequest& request, const ChainForm& form);
+
+}  // namespace cairn

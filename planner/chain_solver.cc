@@ -1,0 +1,184 @@
+#include "planner/chain_solver.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "graph/error.h"
+#include "planner/budget_bound.h"
+#include "planner/chain_items.h"
+#include "planner/chain_sums.h"
+#include "planner/slot_unit.h"
+
+namespace cairn {
+namespace {
+
+// How many slots a chain gets when nobody says: so many that a table of all its rows is filled in
+// about a second, and takes less than half a gibibyte.
+constexpr std::int64_t kStateLimit = std::int64_t{1} << 25;
+constexpr std::int64_t kSplitStateLimit = std::int64_t{3'000'000'000};
+constexpr std::int64_t kLeastSlotLimit = 512;
+constexpr std::int64_t kExactSlotLimit = 32768;
+constexpr std::int64_t kRoundedSlotLimit = 4096;
+constexpr std::int64_t kBucketsPerSlot = 4;      // of the root, where sizes are rounded
+constexpr std::int64_t kFirstRegionBlocks = 16;  // in the first search for some plan
+constexpr std::int64_t kThreadedBlocks = 64;     // fewer are solved before a second thread is up
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// So many slots for a table of these ranges.
+std::int64_t usual_slot_limit(const ChainSums& sums, const std::vector<std::int32_t>& first_equal) {
+  std::int64_t rows = 1;
+  std::int64_t splits = 1;
+  for (std::int64_t first = 0; first < sums.region_blocks; ++first) {
+    for (std::int64_t last = first; last < sums.region_blocks; ++last) {
+      if (!first_equal.empty() && first_equal[sums.index(first, last)] != first) continue;
+      ++rows;
+      splits += last - first;
+    }
+  }
+  return std::clamp(std::min(kStateLimit / rows, kSplitStateLimit / splits), kLeastSlotLimit,
+                    kExactSlotLimit);
+}
+
+int thread_count_of(const ChainSolverOptions& options, const ChainSums& sums) {
+  if (options.thread_count > 0) return options.thread_count;
+  if (sums.region_blocks < kThreadedBlocks) return 1;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+NestedOptions nested_options_of(const ChainSolverOptions& options, const ChainSums& sums) {
+  return {.thread_count = thread_count_of(options, sums),
+          .skip_by_samples = options.skip_by_samples,
+          .try_likely_splits_first = options.try_likely_splits_first};
+}
+
+}  // namespace
+
+struct ChainSolution::Solved {
+  Chain chain = {};
+  ChainSums sums = {};
+  std::unique_ptr<NestedTable> table = {};
+  std::unique_ptr<RootFrontier> root = {};
+
+  void solve(std::int64_t limit_bytes, const SlotUnit& unit, std::int64_t bucket_bytes,
+             std::vector<std::int32_t> first_equal, const ChainSolverOptions& options) {
+    table = std::make_unique<NestedTable>(chain, sums, std::move(first_equal), unit,
+                                          unit.slots_within(limit_bytes),
+                                          nested_options_of(options, sums));
+    table->extend(sums.region_blocks, nullptr, 0);
+    root = std::make_unique<RootFrontier>(chain, sums, *table, limit_bytes, bucket_bytes);
+  }
+
+  // Regions of twice as many blocks, again and again: the best plan so far says which rows of
+  // longer ranges may matter. Only for sizes that are multiples of the unit.
+  void solve_pruned(std::int64_t limit_bytes, const SlotUnit& unit,
+                    const ChainSolverOptions& options) {
+    const std::int64_t slot_count = unit.slots_within(limit_bytes);
+    table = std::make_unique<NestedTable>(chain, sums, std::vector<std::int32_t>{}, unit,
+                                          slot_count, nested_options_of(options, sums));
+    const BudgetBound bound(chain, sums, unit, slot_count);
+    std::int64_t plan_cost = kInfiniteCost;
+    for (std::int64_t blocks = kFirstRegionBlocks;; blocks *= 2) {
+      table->extend(blocks, plan_cost < kInfiniteCost ? &bound : nullptr, plan_cost);
+      root = std::make_unique<RootFrontier>(chain, sums, *table, limit_bytes, unit.bytes);
+      plan_cost = std::min(plan_cost, cost_within(root->points(0), limit_bytes));
+      if (blocks >= sums.region_blocks) return;
+    }
+  }
+};
+
+ChainSolution::ChainSolution(ChainSolution&&) noexcept = default;
+ChainSolution& ChainSolution::operator=(ChainSolution&&) noexcept = default;
+ChainSolution::~ChainSolution() = default;
+
+ChainSolution::ChainSolution(const Chain& chain, std::int64_t largest_budget_bytes,
+                             const ChainSolverOptions& options)
+    : solved_(std::make_unique<Solved>()) {
+  CAIRN_CHECK(!chain.blocks.empty(), "a chain without blocks");
+  solved_->chain = chain;
+  solved_->sums = sum_chain(chain);
+  const ChainSums& sums = solved_->sums;
+  if (largest_budget_bytes < chain.base_bytes) return;
+  // Nothing is cheaper than to keep everything.
+  const std::int64_t limit_bytes =
+      std::min(largest_budget_bytes - chain.base_bytes, keep_all_bytes(chain, sums));
+  std::vector<std::int32_t> first_equal;
+  if (options.share_equal_rows) first_equal = first_equal_ranges(chain, sums);
+  const std::int64_t slot_limit =
+      options.slot_limit > 0 ? options.slot_limit : usual_slot_limit(sums, first_equal);
+  SlotUnit unit = {.bytes = common_divisor_bytes(chain)};
+  statistics_.is_exact = limit_bytes / unit.bytes <= slot_limit;
+  if (!statistics_.is_exact) {
+    const std::int64_t slots =
+        options.slot_limit > 0 ? slot_limit : std::min(slot_limit, kRoundedSlotLimit);
+    unit.bytes = choose_unit_bytes(chain, limit_bytes, slots);
+  }
+  if (statistics_.is_exact && !options.is_whole_frontier && options.prune_by_budget &&
+      first_equal.empty()) {
+    solved_->solve_pruned(limit_bytes, unit, options);
+  } else {
+    const std::int64_t bucket_bytes =
+        statistics_.is_exact ? unit.bytes : std::max<std::int64_t>(1, unit.bytes / kBucketsPerSlot);
+    solved_->solve(limit_bytes, unit, bucket_bytes, first_equal, options);
+    if (!statistics_.is_exact && options.has_lower_bound) {
+      Solved lower = {.chain = chain, .sums = sums};
+      lower.solve(limit_bytes, {.bytes = unit.bytes, .rounds_up = false}, bucket_bytes, first_equal,
+                  options);
+      lower_points_ = lower.root->points(0);
+    }
+  }
+  statistics_.unit_bytes = unit.bytes;
+  statistics_.slot_count = solved_->table->slot_count();
+  statistics_.nested = solved_->table->statistics();
+  statistics_.root_split_count = solved_->root->split_count();
+  points_ = solved_->root->points(0);
+  for (ChainPoint& point : points_) point.need_bytes += chain.base_bytes;
+  for (ChainPoint& point : lower_points_) point.need_bytes += chain.base_bytes;
+}
+
+std::vector<ChainItem> ChainSolution::items_of(std::int64_t budget_bytes) const {
+  CAIRN_CHECK(!points_.empty() && points_.front().need_bytes <= budget_bytes,
+              "items of a budget that nothing fits in");
+  const auto above = std::upper_bound(
+      points_.begin(), points_.end(), budget_bytes,
+      [](std::int64_t budget, const ChainPoint& point) { return budget < point.need_bytes; });
+  return items_of_choices(*solved_->root, *solved_->table,
+                          static_cast<std::int64_t>(solved_->chain.blocks.size()),
+                          std::prev(above)->need_bytes - solved_->chain.base_bytes);
+}
+
+std::int64_t ChainSolution::lower_bound(std::int64_t budget_bytes) const {
+  return cost_within(lower_points_.empty() ? points_ : lower_points_, budget_bytes);
+}
+
+std::int64_t ChainSolution::least_need_bytes() const {
+  return least_chain_bytes(solved_->chain, solved_->sums);
+}
+
+ChainSolution solve_chain(const Chain& chain, std::int64_t largest_budget_bytes,
+                          const ChainSolverOptions& options) {
+  return {chain, largest_budget_bytes, options};
+}
+
+std::int64_t cost_of_items(const Chain& chain, const std::vector<ChainItem>& items) {
+  std::int64_t cost = 0;
+  std::vector<const ChainItem*> left;
+  for (const ChainItem& item : items) left.push_back(&item);
+  while (!left.empty()) {
+    const ChainItem& item = *left.back();
+    left.pop_back();
+    if (item.kind == ChainItem::Kind::kOption) cost += chain.options[at(item.option)].extra_cost;
+    if (item.kind != ChainItem::Kind::kRegion) continue;
+    for (std::int32_t i = item.begin; i < item.end - 1; ++i) {
+      cost += chain.blocks[at(i)].sweep_cost;
+    }
+    cost += chain.blocks[at(item.end - 1)].last_cost;
+    for (const ChainItem& inner : item.inner) left.push_back(&inner);
+  }
+  return cost;
+}
+
+}  // namespace cairn

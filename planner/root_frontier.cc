@@ -1,0 +1,246 @@
+#include "planner/root_frontier.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+
+#include "planner/row_kernels.h"
+
+namespace cairn {
+namespace {
+
+constexpr float kNever = std::numeric_limits<float>::infinity();
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// The last point within `bytes`, or -1.
+std::int64_t last_within(const ChainPoints& points, std::int64_t bytes) {
+  const auto above = std::upper_bound(
+      points.begin(), points.end(), bytes,
+      [](std::int64_t limit, const ChainPoint& point) { return limit < point.need_bytes; });
+  return above - points.begin() - 1;
+}
+
+}  // namespace
+
+std::int64_t cost_within(const ChainPoints& points, std::int64_t bytes) {
+  const std::int64_t i = last_within(points, bytes);
+  return i < 0 ? kInfiniteCost : points[at(i)].extra_cost;
+}
+
+RootFrontier::RootFrontier(const Chain& chain, const ChainSums& sums, const NestedTable& table,
+                           std::int64_t limit_bytes, std::int64_t bucket_bytes)
+    : chain_(chain),
+      sums_(sums),
+      table_(table),
+      block_count_(static_cast<std::int64_t>(chain.blocks.size())),
+      limit_bytes_(limit_bytes),
+      buckets_per_byte_(1.0 / static_cast<double>(bucket_bytes)),
+      is_optimistic_(!table.unit().rounds_up),
+      buckets_(at(limit_bytes / bucket_bytes + 2)),
+      points_(at(block_count_ + 1)),
+      samples_(at((block_count_ + 1) * kChunks), kNever),
+      options_from_(at(block_count_)) {
+  for (std::size_t i = 0; i < chain.options.size(); ++i) {
+    options_from_[at(chain.options[i].begin)].push_back(static_cast<std::int64_t>(i));
+  }
+  points_.back() = {{.need_bytes = 0, .extra_cost = 0}};
+  add_samples(block_count_);
+  for (std::int64_t first = block_count_ - 1; first >= 0; --first) solve(first);
+}
+
+const ChainPoints& RootFrontier::points(std::int64_t first) const { return points_[at(first)]; }
+
+std::int64_t RootFrontier::parameter_gradient_bytes(std::int64_t end) const {
+  return sums_.parameter_gradient_bytes(end, block_count_);
+}
+
+std::int64_t RootFrontier::block_peak_bytes(std::int64_t first) const {
+  const ChainBlock& block = chain_.blocks[at(first)];
+  return std::max(block.forward_peak_bytes,
+                  block.backward_peak_bytes + parameter_gradient_bytes(first + 1));
+}
+
+std::int64_t RootFrontier::option_peak_bytes(const KeepOption& option) const {
+  return std::max(option.forward_peak_bytes,
+                  option.backward_peak_bytes + parameter_gradient_bytes(option.end));
+}
+
+std::int64_t RootFrontier::chunk_begin_bytes(std::int64_t chunk) const {
+  return table_.unit().bytes_of(chunk * table_.chunk_slots());
+}
+
+void RootFrontier::offer(std::int64_t need_bytes, std::int64_t cost) {
+  // Half a bucket aside, so that needs that are multiples of one are never between two.
+  ChainPoint& bucket =
+      buckets_[static_cast<std::size_t>(static_cast<double>(need_bytes) * buckets_per_byte_ + 0.5)];
+  if (is_optimistic_) {
+    bucket.need_bytes = std::min(bucket.need_bytes, need_bytes);
+    bucket.extra_cost = std::min(bucket.extra_cost, cost);
+  } else if (cost < bucket.extra_cost ||
+             (cost == bucket.extra_cost && need_bytes < bucket.need_bytes)) {
+    bucket = {.need_bytes = need_bytes, .extra_cost = cost};
+  }
+}
+
+void RootFrontier::offer_kept(std::int64_t end, std::int64_t held_bytes, std::int64_t peak_bytes,
+                              std::int64_t cost) {
+  for (const ChainPoint& point : points_[at(end)]) {
+    const std::int64_t need_bytes = std::max(peak_bytes, point.need_bytes + held_bytes);
+    if (need_bytes > limit_bytes_) return;
+    offer(need_bytes, point.extra_cost + cost);
+  }
+}
+
+void RootFrontier::solve(std::int64_t first) {
+  std::fill(buckets_.begin(), buckets_.end(),
+            ChainPoint{.need_bytes = INT64_MAX, .extra_cost = kInfiniteCost});
+  offer_kept(first + 1, chain_.blocks[at(first)].held_bytes, block_peak_bytes(first), 0);
+  for (const std::int64_t i : options_from_[at(first)]) {
+    const KeepOption& option = chain_.options[at(i)];
+    offer_kept(option.end, option.held_bytes, option_peak_bytes(option), option.extra_cost);
+  }
+  collect(first);
+  if (first < sums_.region_blocks) {
+    offer_regions(first);
+    collect(first);
+  }
+  add_samples(first);
+}
+
+void RootFrontier::offer_regions(std::int64_t first) {
+  // Just above the cost at the begin of each chunk: what a region must be below to be of use.
+  std::array<float, kChunks> limits = {};
+  std::array<std::int64_t, kChunks + 1> least = {};
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    least[at(chunk)] = cost_within(points_[at(first)], chunk_begin_bytes(chunk));
+  }
+  const auto update_limits = [&] {
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      if (chunk > 0) least[at(chunk)] = std::min(least[at(chunk)], least[at(chunk - 1)]);
+      limits[at(chunk)] = chunk_begin_bytes(chunk) > limit_bytes_ ? -kNever
+                          : least[at(chunk)] == kInfiniteCost
+                              ? kNever
+                              : static_cast<float>(least[at(chunk)]) * 1.000001F;
+    }
+  };
+  update_limits();
+  const SplitSamples samples = {.left = table_.left_samples(first),
+                                .right = samples_.data() + (first + 1) * kChunks,
+                                .costs = sums_.once_cost_before.data() + first + 1,
+                                .less_cost = sums_.sweep_cost_before[at(first)]};
+  const std::int64_t count = std::min(sums_.region_blocks - first, table_.extended_block_count());
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint32_t chunks = 0;
+    i = find_promising(samples, limits.data(), i, count, chunks);
+    if (i == count) return;
+    ++split_count_;
+    for (; chunks != 0; chunks &= chunks - 1) {
+      const int chunk = __builtin_ctz(chunks);
+      const std::int64_t end_bytes = std::min(limit_bytes_ + 1, chunk_begin_bytes(chunk + 1));
+      const std::int64_t cost =
+          offer_region(first, first + 1 + i, chunk_begin_bytes(chunk), end_bytes);
+      least[at(chunk + 1)] = std::min(least[at(chunk + 1)], cost);
+    }
+    update_limits();
+  }
+}
+
+// For budgets in [begin_bytes, end_bytes). Gives the cost at the end.
+std::int64_t RootFrontier::offer_region(std::int64_t first, std::int64_t end,
+                                        std::int64_t begin_bytes, std::int64_t end_bytes) {
+  const NestedRow& row = table_.row(first, end - 1);
+  const ChainPoints& behind = points_[at(end)];
+  if (row.is_empty() || behind.empty()) return kInfiniteCost;
+  const SlotUnit& unit = table_.unit();
+  const std::int64_t input_bytes = chain_.blocks[at(first)].input_bytes;
+  const std::int64_t later_bytes = parameter_gradient_bytes(end);
+  std::int64_t bytes =
+      std::max({begin_bytes, sums_.sweep_peak_bytes(first, end - 1),
+                behind.front().need_bytes + input_bytes, unit.bytes_of(row.low) + later_bytes});
+  if (bytes >= end_bytes) return kInfiniteCost;
+  const std::int64_t once_cost = sums_.once_cost(first, end - 1);
+  auto point = at(last_within(behind, bytes - input_bytes));
+  std::int64_t slots = std::min<std::int64_t>(row.high, unit.slots_within(bytes - later_bytes));
+  std::int64_t cost = 0;
+  while (true) {
+    const std::int64_t recompute_cost = row.costs[slots - row.low];
+    cost = behind[point].extra_cost + once_cost + recompute_cost;
+    offer(bytes, cost);
+    const std::int64_t next_point =
+        point + 1 < behind.size() ? behind[point + 1].need_bytes + input_bytes : end_bytes;
+    std::int64_t next_slots = slots + 1;
+    while (next_slots < row.high && row.costs[next_slots - row.low] == recompute_cost) {
+      ++next_slots;
+    }
+    const std::int64_t next_slot =
+        next_slots <= row.high ? unit.bytes_of(next_slots) + later_bytes : end_bytes;
+    bytes = std::min(next_point, next_slot);
+    if (bytes >= end_bytes) return cost;
+    if (next_point == bytes) ++point;
+    if (next_slot == bytes) slots = next_slots;
+  }
+}
+
+void RootFrontier::collect(std::int64_t first) {
+  ChainPoints& points = points_[at(first)];
+  points.clear();
+  std::int64_t least = kInfiniteCost;
+  for (const ChainPoint& bucket : buckets_) {
+    if (bucket.extra_cost >= least) continue;
+    least = bucket.extra_cost;
+    points.push_back(bucket);
+  }
+}
+
+void RootFrontier::add_samples(std::int64_t first) {
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const std::int64_t cost = cost_within(points_[at(first)], chunk_begin_bytes(chunk + 1) - 1);
+    if (cost < kInfiniteCost) samples_[at(first * kChunks + chunk)] = static_cast<float>(cost);
+  }
+}
+
+RootChoice RootFrontier::best_choice(std::int64_t first, std::int64_t bytes) const {
+  RootChoice best;
+  std::int64_t least = kInfiniteCost;
+  const auto consider = [&](std::int64_t cost, const RootChoice& choice) {
+    if (cost >= least) return;
+    least = cost;
+    best = choice;
+  };
+  const std::int64_t kept_bytes = bytes - chain_.blocks[at(first)].held_bytes;
+  if (bytes >= block_peak_bytes(first)) {
+    consider(cost_within(points_[at(first + 1)], kept_bytes),
+             {.end = first + 1, .left_over_bytes = kept_bytes});
+  }
+  for (const std::int64_t i : options_from_[at(first)]) {
+    const KeepOption& option = chain_.options[at(i)];
+    const std::int64_t left_over_bytes = bytes - option.held_bytes;
+    if (bytes < option_peak_bytes(option)) continue;
+    consider(option.extra_cost + cost_within(points_[at(option.end)], left_over_bytes),
+             {.kind = RootChoice::Kind::kOption,
+              .end = option.end,
+              .option = i,
+              .left_over_bytes = left_over_bytes});
+  }
+  const std::int64_t input_bytes =
+      first < sums_.region_blocks ? chain_.blocks[at(first)].input_bytes : 0;
+  for (std::int64_t end = first + 1; end <= sums_.region_blocks; ++end) {
+    if (bytes < sums_.sweep_peak_bytes(first, end - 1)) break;  // it only grows
+    const std::int64_t recompute_bytes = bytes - parameter_gradient_bytes(end);
+    if (recompute_bytes < 0) continue;
+    const std::int64_t slots = table_.unit().slots_within(recompute_bytes);
+    const std::int64_t recompute_cost = table_.row(first, end - 1).cost(slots);
+    if (recompute_cost == kInfiniteCost) continue;
+    consider(recompute_cost + sums_.once_cost(first, end - 1) +
+                 cost_within(points_[at(end)], bytes - input_bytes),
+             {.kind = RootChoice::Kind::kRegion,
+              .end = end,
+              .left_slots = slots,
+              .left_over_bytes = bytes - input_bytes});
+  }
+  return best;
+}
+
+}  // namespace cairn
