@@ -15,11 +15,12 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{
-                     "two_blocks.yaml", "two_blocks_plan.yaml", "families/gated_mlp.yaml",
-                     "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
-                     "layers/loss_without_logits.yaml", "catalogue/gated-mlp-tiny.yaml",
-                     "gated/config.json", "gpus/lab.yaml"});
+  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "two_blocks_plan.yaml",
+                                          "two_blocks_sqrt.yaml", "families/gated_mlp.yaml",
+                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
+                                          "layers/gated.yaml", "layers/loss_without_logits.yaml",
+                                          "catalogue/gated-mlp-tiny.yaml", "gated/config.json",
+                                          "gpus/lab.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
@@ -30,6 +31,14 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(plan.regions.size() == 1);
   CHECK(plan.regions[0].keep.size() == 1);
   CHECK(plan.regions[0].inner.size() == 1);
+
+  // The page's fingerprint, and its text to the byte.
+  const Document document = read_document(folder.path() / files[2]);
+  const ModelRequest request = *read_plan_origin(document).model;
+  const LoadedModel model = load_model(request);
+  const Plan sqrt = read_plan_of(document, request, model, std::nullopt);
+  write_plan_file(folder.path() / "again.yaml", request, model, sqrt);
+  CHECK(read_document(folder.path() / "again.yaml").text == document.text);
 
   // A block: the norm's 64 weights, and gate, up and down of 64 x 256, or half of that where
   // narrow.
