@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/step_names.h"
 #include "cli/json.h"
+#include "cli/step_names.h"
 #include "models/load_model.h"
 
 // Every term of a peak: how many bytes, by which formula, for whom, and by whose rule.

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/advice.h"
-#include "cli/step_names.h"
 #include "cli/explain.h"
 #include "cli/model_options.h"
+#include "cli/step_names.h"
 #include "graph/device_spec.h"
 #include "models/load_model.h"
 

@@ -20,6 +20,7 @@ constexpr double kLeft = 70;
 constexpr double kTop = 40;
 constexpr double kBelow = 48;
 constexpr double kRight = 24;
+constexpr double kLabelRoom = 40;
 
 // A round distance of axis marks, so that there are at most `most_marks` over `range`: 1, 2 or 5
 // times a power of ten
@@ -170,7 +171,10 @@ class Drawing {
           bytes_text(point.peak_bytes), cost_text(report_, point.extra_cost));
     }
     const FrontierPoint& knee = frontier_.points[frontier_.knee];
-    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">knee</text>\n", x(knee) + 7, y(knee) - 7);
+    const bool is_at_edge = x(knee) + kLabelRoom > kWidth;
+    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>knee</text>\n",
+                        x(knee) + (is_at_edge ? -7 : 7), y(knee) - 7,
+                        is_at_edge ? " class=\"cost\"" : "");
   }
 
   const PlanReport& report_;

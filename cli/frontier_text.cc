@@ -33,7 +33,7 @@ std::string price_text(const PlanReport& report, double cost) {
   if (report.step_cost == 0) return "-";
   const double percent = 100 * cost / static_cast<double>(report.step_cost);
   if (percent < 0.01) return "<0.01 %";
-  return percent < 9.95 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+  return fmt::format("{:.{}f} %", percent, percent < 0.995 ? 2 : percent < 9.95 ? 1 : 0);
 }
 
 std::string mark_of(const PlanReport& report, std::size_t point) {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "cli/step_names.h"
 #include "cli/json.h"
+#include "cli/step_names.h"
 
 // The peaks of a training run, from load to checkpoint save, for people and for machines.
 

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "models/plan_file.h"
+#include "models/plan_origin.h"
 #include "models/write_file.h"
 
 namespace cairn {
@@ -15,23 +16,26 @@ namespace {
 
 constexpr std::string_view kStdout = "-";
 
-// To a file where a plan fits.
+// To a file where a plan fits. That of several shapes says nothing of its graph, for it has
+// several.
 void write_plan(const PlanOptions& options, PlanReport& report) {
   if (!options.output) return;
-  if (report.answer->is_feasible) {
-    write_plan_file(*options.output, report.model.graph, report.answer->evaluation.plan);
-  } else {
+  const PlanAnswer& answer = *report.answer;
+  if (!answer.is_feasible) {
     report.notes.push_back(fmt::format("no plan fits: {} is not written", *options.output));
+  } else if (report.shapes.empty()) {
+    write_plan_file(*options.output, report.request, report.model, answer.evaluation.plan);
+  } else {
+    write_plan_file(*options.output, report.model.graph, answer.evaluation.plan);
   }
 }
 
 // Nothing but the plan file: where there is none, why not goes to stderr.
 void print_plan_file(const PlanReport& report) {
-  if (report.answer->is_feasible) {
-    write_output(plan_file_text(report.model.graph, report.answer->evaluation.plan));
-  } else {
-    write_error(plan_verdict(report));
-  }
+  if (!report.answer->is_feasible) return write_error(plan_verdict(report));
+  const PlanOrigin origin =
+      report.shapes.empty() ? plan_origin(report.request, report.model) : PlanOrigin{};
+  write_output(plan_file_text(report.model.graph, report.answer->evaluation.plan, origin));
 }
 
 void print_report(const PlanOptions& options, const PlanReport& report) {

@@ -46,6 +46,7 @@ class Planning {
       report_.frontier = plan_frontier(report_.model.graph, request(report_.strategy));
     }
     add_notes();
+    report_.request = request_;
     return std::move(report_);
   }
 

@@ -62,6 +62,7 @@ struct UnrestrictedCosts {
 
 struct PlanReport {
   LoadedModel model = {};              // of several shapes the one with the largest peak
+  ModelRequest request = {};           // that made it, where there are no shapes
   std::optional<DeviceSpec> gpu = {};  // whose speed it is
   Strategy strategy = {.algorithm = Algorithm::kAuto};
   Target target = Target::kAny;

@@ -104,26 +104,28 @@ std::string bound_text(const PlanReport& report) {
   return text;
 }
 
+std::string step_time_text(const PlanReport& report) {
+  const std::string time = duration_text(report.answer->evaluation.time->total_ns);
+  if (report.answer->extra_cost == 0) return time;
+  return fmt::format("{}: {} instead of {}", cost_text(report, report.answer->extra_cost), time,
+                     duration_text(*report.keep_all_ns));
+}
+
 std::string costs_lines(const PlanReport& report) {
-  const Evaluation& best = report.answer->evaluation;
+  const Trace& trace = report.answer->evaluation.trace;
   std::string text;
-  if (report.step_flops > 0) {
+  if (trace.recompute_count > 0 && report.step_flops > 0) {
     const double share =
-        static_cast<double>(best.trace.recompute_flops) / static_cast<double>(report.step_flops);
+        static_cast<double>(trace.recompute_flops) / static_cast<double>(report.step_flops);
     text += labelled_text("extra FLOPs  ", increase_text(share));
   }
   if (report.unit == CostUnit::kNanoseconds && report.keep_all_ns) {
-    text += labelled_text(
-        "step time    ",
-        fmt::format("{}: {} instead of {}", cost_text(report, report.answer->extra_cost),
-                    duration_text(best.time->total_ns), duration_text(*report.keep_all_ns)));
+    text += labelled_text("step time    ", step_time_text(report));
   }
-  if (report.unit == CostUnit::kRecomputes || best.trace.recompute_count > 0) {
-    text += labelled_text("recomputes   ",
-                          fmt::format("{} op{} a step", grouped_text(best.trace.recompute_count),
-                                      best.trace.recompute_count == 1 ? "" : "s"));
-  }
-  return text;
+  if (trace.recompute_count == 0) return text;
+  return text + labelled_text("recomputes   ",
+                              fmt::format("{} op{} a step", grouped_text(trace.recompute_count),
+                                          trace.recompute_count == 1 ? "" : "s"));
 }
 
 // What the target's restriction and its extent cost.

@@ -250,7 +250,7 @@ class Describer {
     std::string text = depth == 0 ? "recomputed" : "recomputed again";
     const std::int32_t size =
         item.last_layer >= 0 ? item.last_layer - item.first_layer + 1 : item.end - item.begin;
-    if (size > 1 && group.count == 1) text += " together";
+    if (size > 1 && group.count == 1 && item.last_layer >= 0) text += " together";
     if (size > 1 && group.count > 1) {
       text += fmt::format(" {}{} at a time", size, item.last_layer >= 0 ? "" : " ops");
     }

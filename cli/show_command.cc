@@ -9,11 +9,11 @@
 
 #include "cli/block_report.h"
 #include "cli/command.h"
-#include "cli/step_names.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/step_names.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/units.h"

@@ -200,11 +200,16 @@ Command add_simulate_command(CLI::App& app) {
   const auto options = std::make_shared<SimulateOptions>();
   CLI::App* const command = app.add_subcommand("simulate", "What happens in memory, step by step?");
   add_model_options(*command, options->model);
+  command->get_option("MODEL")->description(
+      "Catalogue name; config.json or its folder; model,\ngraph or plan file; org/name in the "
+      "Hugging Face\ncache");
   add_gpu_option(*command, options->gpu);
   add_checkpointing_option(*command, options->checkpointing);
-  command->add_option("--plan", options->plan, "A plan file instead of a strategy")
+  command->add_option("--plan", options->plan, "A plan file for MODEL, instead of a strategy")
       ->type_name("FILE");
-  command->add_option("--write-plan", options->write_plan, "Write the plan to a file")
+  command
+      ->add_option("--write-plan", options->write_plan,
+                   "Write the plan to a file, which can be a MODEL here")
       ->type_name("FILE");
   add_extent_option(*command, options->extent);
   command->add_option("--top", options->top, "How many of the largest to list; default 10")

@@ -21,6 +21,7 @@
 #include "models/load_model.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
+#include "models/plan_origin.h"
 #include "models/requirements.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
@@ -178,11 +179,16 @@ void plan(std::string_view bytes) {
     if (!is_plain_graph(document)) return;
     const Graph graph = read_plain_graph(document, {});
     const std::string text(bytes.substr(end + kBetweenFiles.size()));
+    const PlanOrigin origin = read_plan_origin(parse_document("fuzz", text));
+    if (origin.graph) first_difference(graph, *origin.graph);
     for (const Extent extent : {Extent::kNeeded, Extent::kPrefix, Extent::kWhole}) {
       const Plan read = read_plan(parse_document("fuzz", text), graph, extent);
-      const std::string written = plan_file_text(graph, read);
-      const Plan again = read_plan(parse_document("written", written), graph, std::nullopt);
-      CAIRN_CHECK(again.extent == extent && plan_file_text(graph, again) == written, written);
+      const std::string written = plan_file_text(graph, read, origin);
+      const Document reread = parse_document("written", written);
+      const Plan again = read_plan(reread, graph, std::nullopt);
+      const PlanOrigin again_origin = read_plan_origin(reread);
+      CAIRN_CHECK(again.extent == extent && again_origin.graph == origin.graph, written);
+      CAIRN_CHECK(plan_file_text(graph, again, again_origin) == written, written);
       if (is_small(graph)) check_lowered(graph, read);
     }
   } catch (const InputError&) {

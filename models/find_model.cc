@@ -93,6 +93,10 @@ FoundModel classify_model(Document document, std::string name) {
     fail_at(document, document.root.position,
             "expected a model (a mapping), found " + describe(document.root));
   }
+  if (has_key(document, "cairn_plan")) {
+    fail_at(document, document.root.position,
+            "this is a plan, which `cairn simulate` replays: give the model that it is for");
+  }
   FoundModel found{.name = std::move(name)};
   if (is_plain_graph(document)) {
     found.kind = ModelFileKind::kPlainGraph;
@@ -101,9 +105,6 @@ FoundModel classify_model(Document document, std::string name) {
   } else if (has_key(document, "model_type") || has_key(document, "text_config") ||
              has_key(document, "architectures")) {
     found.kind = ModelFileKind::kHfConfig;
-  } else if (has_key(document, "cairn_plan")) {
-    fail_at(document, document.root.position,
-            "this is a plan, which `cairn simulate` replays: give the model that it is for");
   } else if (is_chain_file(document)) {
     fail_at(document, document.root.position,
             "this is a chain file: `cairn import` makes a plain graph of it, which is a model");

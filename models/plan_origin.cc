@@ -43,7 +43,6 @@ fs::path whole_path(const fs::path& path) {
 
 // As a file in `folder` says it.
 std::string path_seen_from(const fs::path& path, const fs::path& folder) {
-  if (path.is_absolute()) return path.string();
   return whole_path(path).lexically_relative(whole_path(folder / ".")).string();
 }
 
@@ -77,7 +76,8 @@ std::vector<RequestWord> request_words(const ModelRequest& request, bool is_file
   };
   const TrainingStep& step = request.step;
   add(is_file ? "file" : "name", yaml_scalar(request.model));
-  add("batch", std::to_string(request.batch));
+  const bool has_batch = request.batch != 1 || request.precision;  // a plain graph has none
+  add("batch", std::to_string(request.batch), !has_batch);
   add_optional("tokens", request.tokens);
   add_optional("vocab", request.vocab);
   add("set", request.set.empty() ? "" : settings_text(request.set));

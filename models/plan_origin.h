@@ -31,7 +31,7 @@ PlanOrigin read_plan_origin(const Document& document);
 // The same parts as YAML, with paths as they are; "" for nothing.
 std::string plan_origin_text(const PlanOrigin& origin);
 
-// With relative paths as a file in `folder` says them.
+// With its paths as a file in `folder` says them.
 PlanOrigin seen_from(PlanOrigin origin, const std::filesystem::path& folder);
 
 // An option of the request as a plan file has it.

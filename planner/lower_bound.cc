@@ -61,6 +61,18 @@ std::int64_t forward_bytes(const Graph& graph, const Block& block, const Op& op)
   return std::min(whole_bytes, live.bytes() + *op.sweep_workspace_bytes);
 }
 
+// Whether some Backward writes the tensor's gradient over a tensor that it saved.
+bool is_gradient_placed(const Graph& graph, const Block& block, TensorId tensor) {
+  for (std::int32_t i = block.begin; i < static_cast<std::int32_t>(graph.ops.size()); ++i) {
+    const Op& op = graph.ops[static_cast<std::size_t>(i)];
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      if (op.inputs[k] == tensor && op.gradient_places[k] != kNoTensor) return true;
+    }
+    if (i >= block.end && tensor != block.output) return false;
+  }
+  return false;
+}
+
 // What its Backward has to have live: what it reads of this block, and gradients.
 std::int64_t backward_bytes(const Graph& graph, const Block& block, const Op& op) {
   Storages live(graph);
@@ -68,7 +80,8 @@ std::int64_t backward_bytes(const Graph& graph, const Block& block, const Op& op
   std::int64_t gradient_bytes = 0;
   for (const TensorId output : op.outputs) {
     const Tensor& tensor = graph.tensor(output);
-    if (tensor.has_gradient) gradient_bytes = std::max(gradient_bytes, tensor.bytes);
+    if (!tensor.has_gradient || is_gradient_placed(graph, block, output)) continue;
+    gradient_bytes = std::max(gradient_bytes, tensor.bytes);
   }
   return live.bytes() + gradient_bytes + op.backward_workspace_bytes;
 }

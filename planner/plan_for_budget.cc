@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "graph/checked.h"
@@ -25,19 +26,29 @@ bool is_smaller(const TriedPlan& a, const TriedPlan& b) {
   return std::pair(a.peak_bytes, a.extra_cost) < std::pair(b.peak_bytes, b.extra_cost);
 }
 
+constexpr std::int64_t kAnyBudget = std::numeric_limits<std::int64_t>::max();
+
+// A chain's plans may peak lower than its numbers say: those of somewhat larger budgets are worth a
+// look.
+std::int64_t with_margin(std::int64_t budget_bytes) {
+  constexpr std::int64_t kShare = 16;
+  const std::int64_t margin_bytes = std::max<std::int64_t>(budget_bytes, 0) / kShare;
+  return budget_bytes > kAnyBudget - margin_bytes ? kAnyBudget : budget_bytes + margin_bytes;
+}
+
 // One request, for one budget or for all.
 class Planning {
  public:
-  Planning(const Graph& graph, const PlanRequest& request, std::int64_t largest_budget_bytes)
+  Planning(const Graph& graph, const PlanRequest& request, std::int64_t budget_bytes)
       : graph_(graph),
         request_(request),
-        chain_plans_(graph, request, largest_budget_bytes),
+        chain_plans_(graph, request, with_margin(budget_bytes)),
         trials_(graph, request.setting, chain_plans_.problem().costs) {}
 
   PlanAnswer answer(std::int64_t budget_bytes) {
     std::optional<TriedPlan> best = cheapest(budget_bytes);
-    PlanAnswer answer{.is_feasible = best.has_value(), .unit = costs().unit};
     if (!best) best = smallest();
+    PlanAnswer answer{.is_feasible = best->peak_bytes <= budget_bytes, .unit = costs().unit};
     answer.extra_cost = best->extra_cost;
     answer.evaluation = evaluate_plan(graph_, std::move(best->plan), request_.setting);
     CAIRN_CHECK(answer.evaluation.trace.peak_bytes == best->peak_bytes, "two peaks of one plan");
@@ -83,8 +94,9 @@ class Planning {
   // The one with the least peak, where none is within the budget.
   TriedPlan smallest() {
     std::vector<TriedPlan> tried = trials_.try_plans(candidate_plans(graph_, request_));
-    const PlanList list = chain_plans_.list();
-    constexpr std::size_t kLastPlans = 8;
+    const ChainPlans chain_plans(graph_, request_, kAnyBudget);
+    const PlanList list = chain_plans.list();
+    constexpr std::size_t kLastPlans = 64;
     std::vector<Plan> last;
     for (std::size_t i = list.expected.size(); i-- > 0 && last.size() < kLastPlans;) {
       last.push_back(list.plan_of(i));
@@ -160,7 +172,7 @@ PlanAnswer plan_for_budget(const Graph& graph, const PlanRequest& request,
 
 Frontier plan_frontier(const Graph& graph, const PlanRequest& request) {
   check_constraints(graph, request);
-  Planning planning(graph, request, std::numeric_limits<std::int64_t>::max());
+  Planning planning(graph, request, kAnyBudget);
   Frontier frontier = planning.frontier();
   if (frontier.points.empty()) throw InputError("no plan does what is asked of single tensors");
   frontier.knee = knee_of(frontier.points);

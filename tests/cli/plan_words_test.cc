@@ -132,8 +132,8 @@ TEST_CASE("a part of a layer goes by its ops") {
 TEST_CASE("a region across layers goes by its first and last op") {
   const Graph graph = layers_graph(3);
   CHECK(words(graph, {region(graph, "embed", "h.0.o"), region(graph, "h.1.norm2", "h.2.o")}) ==
-        "embed to h.0.o: recomputed together\n"
-        "h.1.norm2 to h.2.o: recomputed together\n"
+        "embed to h.0.o: recomputed\n"
+        "h.1.norm2 to h.2.o: recomputed\n"
         "the rest: kept\n");
 }
 

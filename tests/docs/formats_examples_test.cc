@@ -9,6 +9,7 @@
 #include "models/load_model.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
+#include "models/shapes_file.h"
 #include "tests/docs/fenced_files.h"
 
 namespace cairn {
@@ -18,9 +19,10 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
   CHECK(files == std::vector<std::string>{"two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
-                                          "families/gated_mlp.yaml", "sections/language_model.yaml",
-                                          "layers/geglu_eager.yaml", "layers/gated.yaml",
-                                          "layers/loss_without_logits.yaml",
+                                          "two_blocks_sqrt.yaml", "shapes.yaml",
+                                          "families/gated_mlp.yaml",
+                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
+                                          "layers/gated.yaml", "layers/loss_without_logits.yaml",
                                           "catalogue/gated-mlp-tiny.yaml", "gated/config.json",
                                           "gpus/lab.yaml"});
 
@@ -38,6 +40,18 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(plan.regions.size() == 1);
   CHECK(plan.regions[0].keep.size() == 1);
   CHECK(plan.regions[0].inner.size() == 1);
+
+  // The page's fingerprint, and its text to the byte.
+  const Document document = read_document(folder.path() / files[3]);
+  const ModelRequest request = *read_plan_origin(document).model;
+  const LoadedModel model = load_model(request);
+  const Plan sqrt = read_plan_of(document, request, model, std::nullopt);
+  write_plan_file(folder.path() / "again.yaml", request, model, sqrt);
+  CHECK(read_document(folder.path() / "again.yaml").text == document.text);
+
+  const std::vector<BatchShape> shapes = read_shapes(read_document(folder.path() / files[4]));
+  CHECK(shapes.size() == 2);
+  CHECK(shapes[0].weight == 3);
 
   // A block: the norm's 64 weights, and gate, up and down of 64 x 256, or half of that where
   // narrow.

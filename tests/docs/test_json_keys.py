@@ -25,6 +25,17 @@ COMMANDS = {
     "fit": ([EVERY, MODEL, "cairn fit"],
             [["gpt2", "--gpu", "rtx4090"], ["gpt2", "--gpu", "24GiB", "--explain"], ["gpt2"], [PLAIN_GRAPH],
              ["llama-3.1-8b", "--gpu", "rtx4090"]]),
+    "plan": ([EVERY, MODEL, "cairn plan"],
+             [["gpt2", "--batch", "8", "--budget", "60%", "--for", "hf", "--keep", "*.attn",
+               "--compare"],
+              ["gpt2", "--gpu", "rtx4090", "--frontier"], ["gpt2", "--frontier"],
+              ["gpt2", "--budget", "1GiB", "--algorithm", "none"],
+              ["gpt2", "--batch", "8", "--gpu", "rtx4090", "--budget", "6GiB",
+               "--algorithm", "none"],
+              ["gpt2", "--batch", "8", "--budget", "60%", "--compare", "--recompute", "*.up"],
+              ["gpt2", "--budget", "60%", "--shapes", "{folder}/shapes.yaml"],
+              ["resnet-50", "--budget", "60%", "--shapes", "{folder}/images.yaml"],
+              ["gpt2", "--budget", "1GiB", "--for", "hf"], [PLAIN_GRAPH, "--frontier"]]),
     "simulate": ([EVERY, MODEL, "cairn simulate"],
                  [["gpt2", "--gpu", "rtx4090", "--checkpointing", "sqrt"], ["gpt2"],
                   [PLAIN_GRAPH]]),
@@ -55,19 +66,23 @@ def anchor(heading: str) -> str:
 
 
 def documented(command: str, tables: dict[str, dict[str, str]]) -> dict[str, str]:
-    """Key path: type, with the keys of every table that a type links to."""
+    """Key path: type, with the keys of every table that a type links to, and of those it does."""
     by_anchor = {anchor(heading): table for heading, table in tables.items()}
     rows = {}
-    for heading in COMMANDS[command][0]:
-        for path, type_text in tables[heading].items():
+
+    def add(table: dict[str, str], prefix: str) -> None:
+        for key, type_text in table.items():
             link = re.search(r"\[\w+\]\(#([\w-]+)\)", type_text)
             if not link:
-                rows[path] = type_text
+                rows[prefix + key] = type_text
                 continue
             is_list = type_text.startswith("list of ")
-            rows[path] = "list of objects" if is_list else "object"
-            for key, inner_type in by_anchor[link[1]].items():
-                rows[f"{path}{'[]' if is_list else ''}.{key}"] = inner_type
+            null = " or null" if type_text.endswith(" or null") else ""
+            rows[prefix + key] = ("list of objects" if is_list else "object") + null
+            add(by_anchor[link[1]], f"{prefix}{key}{'[]' if is_list else ''}.")
+
+    for heading in COMMANDS[command][0]:
+        add(tables[heading], "")
     return rows
 
 
@@ -121,6 +136,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "gpus").mkdir()
         (Path(folder) / "gpus" / "unknown.yaml").write_text(UNKNOWN_GPU, "utf-8")
+        (Path(folder) / "shapes.yaml").write_text("- {batch: 2}\n- {tokens: 512}\n", "utf-8")
+        (Path(folder) / "images.yaml").write_text("- {batch: 2}\n- {batch: 1}\n", "utf-8")
         for command, (_, cases) in COMMANDS.items():
             answers = []
             for case in cases:

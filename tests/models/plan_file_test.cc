@@ -218,7 +218,7 @@ const std::vector<test::BadFile> kBad = {
      "other_graph_without_model.yaml:2:1: this plan is for another graph: ops differ, first at op "
      "'att'"},
     {"other_recipe.yaml",
-     "other_recipe.yaml:2:65: this plan is for another graph: made with --optimizer sgd, this is "
+     "other_recipe.yaml:2:55: this plan is for another graph: made with --optimizer sgd, this is "
      "with adamw; made with --accumulate 4, this is with 1; recipe differs"},
     {"part_missing.yaml",
      "part_missing.yaml:6:10: a plan: key 'graph': key 'parts': missing key 'types'"},

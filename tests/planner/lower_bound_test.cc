@@ -6,6 +6,7 @@
 #include "graph/min_cut.h"
 #include "planner/budget_search.h"
 #include "planner/chain_from_graph.h"
+#include "tests/planner/random_chain.h"
 #include "tests/seed.h"
 #include "tests/sim/random_graph.h"
 #include "tests/sim/text_schedule.h"
@@ -26,8 +27,8 @@ std::vector<Region> random_regions(std::int32_t begin, std::int32_t end, int dep
                                    Random& random) {
   std::vector<Region> regions;
   while (begin < end) {
-    const auto length = static_cast<std::int32_t>(
-        1 + pick(random, static_cast<std::size_t>(end - begin)));
+    const auto length =
+        static_cast<std::int32_t>(1 + pick(random, static_cast<std::size_t>(end - begin)));
     if (!one_in(random, 3)) {
       Region region{.begin = begin, .end = begin + length};
       if (depth > 1) region.inner = random_regions(begin, begin + length, depth - 1, random);
@@ -56,32 +57,45 @@ std::optional<Plan> random_plan_in_order(const Graph& graph, Random& random) {
   return plan;
 }
 
+// Checks random plans of the graph; returns for how many the bound is above nothing.
+int check_bounds(const Graph& graph, const TrainingStep& step, Random& random) {
+  const OpCosts costs = op_costs(graph, nullptr);
+  const Setting setting{.extent = Extent::kNeeded, .step = step};
+  const std::vector<Block> blocks = chain_blocks(graph);
+  const Chain chain = chain_from_graph(graph, blocks, setting, costs);
+  const LowerBounds bounds(graph, blocks, chain, costs);
+  PlanTrials trials(graph, setting, costs);
+  int bounded_count = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::optional<Plan> plan = random_plan_in_order(graph, random);
+    if (!plan) continue;
+    const TriedPlan tried = trials.try_plan(*plan);
+    const CostBound bound = bounds.at(tried.peak_bytes);
+    const std::int64_t least_cost = bound.extra_cost * step.micro_batches;
+    bounded_count += least_cost > 0 ? 1 : 0;
+    const bool holds =
+        least_cost <= tried.extra_cost && bounds.least_peak_bytes() <= tried.peak_bytes;
+    if (holds) continue;
+    INFO(graph_text(graph), plan_text(graph, *plan));
+    CHECK(bounds.least_peak_bytes() <= tried.peak_bytes);
+    REQUIRE(least_cost <= tried.extra_cost);
+  }
+  return bounded_count;
+}
+
 TEST_CASE("no random plan costs less than the bound of its own peak, or peaks below the least") {
   INFO("--seed=", test_seed());
   Random random(test_seed());
   int bounded_count = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const Graph graph = random_graph(random);
-    const OpCosts costs = op_costs(graph, nullptr);
-    const Setting setting{.extent = Extent::kNeeded, .step = random_training_step(random)};
-    const std::vector<Block> blocks = chain_blocks(graph);
-    const Chain chain = chain_from_graph(graph, blocks, setting, costs);
-    const LowerBounds bounds(graph, blocks, chain, costs);
-    PlanTrials trials(graph, setting, costs);
-    for (int j = 0; j < 10; ++j) {
-      const std::optional<Plan> plan = random_plan_in_order(graph, random);
-      if (!plan) continue;
-      const TriedPlan tried = trials.try_plan(*plan);
-      const CostBound bound = bounds.at(tried.peak_bytes);
-      const std::int64_t least_cost = bound.extra_cost * setting.step.micro_batches;
-      bounded_count += least_cost > 0 ? 1 : 0;
-      const bool holds =
-          least_cost <= tried.extra_cost && bounds.least_peak_bytes() <= tried.peak_bytes;
-      if (holds) continue;
-      INFO("graph ", i, " base ", chain.base_bytes, " micro-batches ", setting.step.micro_batches, " in backward ", setting.step.optimizer_in_backward, " keeps ", setting.step.keeps_gradients, "\n", graph_text(graph), plan_text(graph, *plan));
-      CHECK(bounds.least_peak_bytes() <= tried.peak_bytes);
-      REQUIRE(least_cost <= tried.extra_cost);
-    }
+  for (int i = 0; i < 500; ++i) {
+    CAPTURE(i);
+    const Graph awkward = random_graph(random);
+    check_bounds(awkward, random_training_step(random), random);
+    const std::size_t layer_count = 2 + pick(random, 12);
+    const Graph chain = test::chain_graph(test::random_layer_chain(layer_count, random));
+    bounded_count += check_bounds(chain, {}, random);
+    bounded_count += check_bounds(test::random_block_graph(layer_count, random),
+                                  random_training_step(random), random);
   }
   CHECK(bounded_count > 100);
 }
