@@ -33,10 +33,24 @@ bool offers_plans(const PlanRequest& request) {
     case Algorithm::kSelective:
     case Algorithm::kChain:
     case Algorithm::kAuto:
-      return request.target != Target::kMegatron;
+      return request.target != Target::kMegatron && request.target != Target::kTorchtitan;
     default:
       return false;
   }
+}
+
+// "attn" of "layers.3.attn": what stands behind the layer's number.
+std::string_view name_in_layer(std::string_view name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t dot = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, dot - begin);
+    const bool is_number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+      return c >= '0' && c <= '9';
+    });
+    if (is_number && dot < name.size()) return name.substr(dot + 1);
+    begin = dot + 1;
+  }
+  return name;
 }
 
 std::vector<Region> regions_of(const ChainProblem& problem, const std::vector<ChainItem>& items) {
@@ -85,6 +99,22 @@ PlanList ChainPlans::list() const {
     return plan;
   };
   return list;
+}
+
+std::vector<Plan> ChainPlans::same_choice_plans() const {
+  std::vector<Plan> plans;
+  if (request_.target != Target::kTorchtitan || solution_) return plans;
+  const std::vector<KeepOption>& options = problem_.chain.options;
+  for (const KeepOption& choice : options) {
+    if (choice.begin != options.front().begin) break;  // the first layer's choices
+    std::vector<std::string_view> names;
+    for (const TensorId kept : choice.keep) names.push_back(name_in_layer(graph_.tensor(kept).name));
+    Plan plan = keep_all_;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 std::string ChainPlans::optimal_for() const {
