@@ -129,8 +129,8 @@ class ProblemBuilder {
         const Block& block = problem_.blocks[span.begin + i];
         const auto made_at = static_cast<std::int32_t>(graph_.tensor(tensor).producer);
         if (made_at < block.begin || made_at >= block.end) continue;
-        found.push_back(same_place(graph_, block, tensor, reduced_.graph,
-                                   reduced_.blocks[reduced.begin + i]));
+        found.push_back(
+            same_place(graph_, block, tensor, reduced_.graph, reduced_.blocks[reduced.begin + i]));
       }
     }
     return found;
@@ -151,8 +151,8 @@ class ProblemBuilder {
     }
     const Span ops{.begin = reduced_.blocks[reduced.begin].begin,
                    .end = reduced_.blocks[reduced.end - 1].end};
-    solved.frontier = keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_,
-                                    solved.constraints);
+    solved.frontier =
+        keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_, solved.constraints);
     problem_.is_exact = problem_.is_exact && solved.frontier.is_exact;
     solved_.push_back(std::move(solved));
     return solved_.back().frontier;

@@ -80,8 +80,7 @@ class Rules {
       changes.push_back({.state = state});
     } else {
       if (may_keep(op, state, must_run)) changes.push_back(keep(op, state));
-      if (must_run && of.may_rerun && !must_keep &&
-          (may_make_again_ || !owns_kept(op, state))) {
+      if (must_run && of.may_rerun && !must_keep && (may_make_again_ || !owns_kept(op, state))) {
         changes.push_back(run(op, state));
       }
     }
