@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "planner/nested_table.h"
-#include "planner/nested_worker.h"
+#include "planner/row_worker.h"
 
 namespace cairn {
 namespace {
@@ -65,18 +65,17 @@ void NestedTable::fill_tiles(const Band& band) {
   const std::int64_t tile_count = (sums_.region_blocks + kTile - 1) / kTile;
   const std::int64_t begin = band.begin / kTile;
   const std::int64_t end = std::min(tile_count, (band.end + kTile - 2) / kTile + 1);
-  const Steps steps = {
-      .step_count = end - begin,
-      .item_count = [&](std::int64_t step) { return tile_count - (begin + step); },
-      .run =
-          [&](int thread, std::int64_t step, std::int64_t item) {
-            fill_tile(*workers_[static_cast<std::size_t>(thread)], band, item,
-                      item + begin + step);
-          }};
+  const Steps steps = {.step_count = end - begin,
+                       .item_count = [&](std::int64_t step) { return tile_count - (begin + step); },
+                       .run =
+                           [&](int thread, std::int64_t step, std::int64_t item) {
+                             fill_tile(*workers_[static_cast<std::size_t>(thread)], band, item,
+                                       item + begin + step);
+                           }};
   run_steps(steps, static_cast<int>(workers_.size()));
 }
 
-void NestedTable::fill_tile(Worker& worker, const Band& band, std::int64_t row_tile,
+void NestedTable::fill_tile(RowWorker& worker, const Band& band, std::int64_t row_tile,
                             std::int64_t column_tile) {
   const std::int64_t last_end = std::min((column_tile + 1) * kTile, sums_.region_blocks);
   for (std::int64_t last = column_tile * kTile; last < last_end; ++last) {

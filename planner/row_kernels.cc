@@ -140,8 +140,8 @@ std::int64_t least_sum(const std::int64_t* first, const std::int64_t* second, st
   return kHasAvx2 ? least_sum_avx2(first, second, count) : least_sum_body(first, second, count);
 }
 
-std::int64_t find_at_most(const std::int64_t* first, const std::int64_t* second,
-                          std::int64_t limit, std::int64_t count) {
+std::int64_t find_at_most(const std::int64_t* first, const std::int64_t* second, std::int64_t limit,
+                          std::int64_t count) {
   constexpr std::int64_t kStep = 32;
   for (std::int64_t begin = 0; begin < count; begin += kStep) {
     const std::int64_t end = std::min(begin + kStep, count);

@@ -21,8 +21,8 @@ void take_least_row(std::int64_t* best, const std::int64_t* row, std::int64_t co
 void take_least_constant(std::int64_t* best, std::int64_t constant, std::int64_t count);
 
 // The first i with first[i] + second[i] <= limit, or `count`.
-std::int64_t find_at_most(const std::int64_t* first, const std::int64_t* second,
-                          std::int64_t limit, std::int64_t count);
+std::int64_t find_at_most(const std::int64_t* first, const std::int64_t* second, std::int64_t limit,
+                          std::int64_t count);
 std::int64_t least_sum(const std::int64_t* first, const std::int64_t* second, std::int64_t count);
 
 // The ways to split a range, side by side: samples of both parts, and a cost that each way adds.
