@@ -77,6 +77,14 @@ class ProblemBuilder {
   }
 
  private:
+  // A frontier, and what it is that of.
+  struct Solved {
+    std::vector<std::int32_t> kinds = {};
+    BlockRange where = {};  // of the reduced graph
+    KeepConstraints constraints = {};
+    KeepFrontier frontier = {};
+  };
+
   void expand_chain() {
     const Chain reduced =
         chain_from_graph(reduced_.graph, reduced_.blocks, request_.setting, reduced_costs_);
@@ -137,8 +145,9 @@ class ProblemBuilder {
   }
 
   // Solved once for all spans of equal blocks and constraints.
-  const KeepFrontier& frontier_of(const BlockRange& span, const BlockRange& reduced) {
-    Solved solved{.constraints = {.keep = in_reduced(request_.keep, span, reduced),
+  const Solved& solved_for(const BlockRange& span, const BlockRange& reduced) {
+    Solved solved{.where = reduced,
+                  .constraints = {.keep = in_reduced(request_.keep, span, reduced),
                                   .recompute = in_reduced(request_.recompute, span, reduced)}};
     for (std::size_t i = reduced.begin; i < reduced.end; ++i) {
       solved.kinds.push_back(reduced_.blocks[i].kind);
@@ -146,7 +155,7 @@ class ProblemBuilder {
     for (const Solved& known : solved_) {
       if (known.kinds == solved.kinds && known.constraints.keep == solved.constraints.keep &&
           known.constraints.recompute == solved.constraints.recompute) {
-        return known.frontier;
+        return known;
       }
     }
     const Span ops{.begin = reduced_.blocks[reduced.begin].begin,
@@ -155,20 +164,22 @@ class ProblemBuilder {
         keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_, solved.constraints);
     problem_.is_exact = problem_.is_exact && solved.frontier.is_exact;
     solved_.push_back(std::move(solved));
-    return solved_.back().frontier;
+    return solved_.back();
   }
 
   void add_options(const BlockRange& span) {
     const BlockRange reduced = reduced_range(span);
     if (reduced.begin == reduced.end) return;
-    for (const KeepSet& set : frontier_of(span, reduced).sets) {
+    const Solved& solved = solved_for(span, reduced);
+    for (const KeepSet& set : solved.frontier.sets) {
       KeepOption option{.begin = static_cast<std::int32_t>(span.begin),
                         .end = static_cast<std::int32_t>(span.end),
                         .held_bytes = set.held_bytes,
                         .forward_peak_bytes = set.forward_peak_bytes,
                         .backward_peak_bytes = set.backward_peak_bytes,
                         .extra_cost = set.recompute_cost};
-      for (const TensorId kept : set.keep) option.keep.push_back(in_whole(kept, span, reduced));
+      for (const TensorId kept : set.keep)
+        option.keep.push_back(in_whole(kept, span, solved.where));
       problem_.chain.options.push_back(std::move(option));
     }
   }
@@ -212,13 +223,6 @@ class ProblemBuilder {
       return made_at >= block.begin && made_at < block.end;
     });
   }
-
-  // A frontier, and what it is that of.
-  struct Solved {
-    std::vector<std::int32_t> kinds = {};
-    KeepConstraints constraints = {};
-    KeepFrontier frontier = {};
-  };
 
   const Graph& graph_;
   const PlanRequest& request_;
