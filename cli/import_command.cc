@@ -17,14 +17,12 @@ struct ImportOptions {
 };
 
 ExitCode run_import(const ImportOptions& options) {
-  const ChainFile chain = read_chain_file(read_document(options.file));
-  const std::string text = chain_graph_text(chain);
+  const std::string text = chain_graph_text(read_chain_file(read_document(options.file)));
   if (options.output) {
     write_file(*options.output, text);
   } else {
     write_output(text);
   }
-  for (const std::string& note : chain_graph_notes(chain)) write_error("note: " + note);
   return ExitCode::kDone;
 }
 

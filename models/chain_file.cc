@@ -75,7 +75,7 @@ class ChainFileReader {
     const std::vector<std::int64_t> forward = times("forward_time", count);
     const std::vector<std::int64_t> backward = times("backward_time", count);
     fields_.refuse_unknown();
-    check_saved(saved);
+    check_saved(saved, activation.back());
     chain.input_bytes = activation[0];
     for (std::size_t i = 0; i < count; ++i) {
       chain.layers.push_back({.output_bytes = activation[i + 1],
@@ -148,11 +148,18 @@ class ChainFileReader {
     return values;
   }
 
-  void check_saved(const std::vector<std::int64_t>& saved) {
-    if (saved[0] == 0) return;
-    fail_at(document_, fields_.list("saved")[0].position,
-            fmt::format("{}: expected 0, for no layer makes x_0; found {}", what_of("saved", 0),
-                        saved[0]));
+  void check_saved(const std::vector<std::int64_t>& saved, std::int64_t loss_bytes) {
+    const std::vector<Node>& nodes = fields_.list("saved");
+    if (saved.front() != 0) {
+      fail_at(document_, nodes.front().position,
+              fmt::format("{}: expected 0, for no layer makes x_0; found {}", what_of("saved", 0),
+                          saved.front()));
+    }
+    if (saved.back() < loss_bytes) {
+      fail_at(document_, nodes.back().position,
+              fmt::format("{}: expected at least the loss's {} bytes, found {}",
+                          what_of("saved", saved.size() - 1), loss_bytes, saved.back()));
+    }
   }
 
   const Document& document_;
@@ -168,32 +175,59 @@ std::string in_double_quotes(std::string_view text) {
   return result + '"';
 }
 
+// Of the output of a layer, what its saved state does not include.
+std::int64_t rest_bytes(const ChainFileLayer& layer) {
+  return std::max<std::int64_t>(0, layer.output_bytes - layer.saved_bytes);
+}
+
+std::string outputs_text(const std::string& name, const ChainFileLayer& layer) {
+  const std::int64_t rest = rest_bytes(layer);
+  std::string text = fmt::format("{{name: {}, bytes: {}}}", name, layer.output_bytes - rest);
+  if (rest > 0) text += fmt::format(", {{name: {}_rest, bytes: {}}}", name, rest);
+  return text;
+}
+
 // One layer as an op that saves its input, its output and what else its state holds. A sweep that
 // keeps no state needs the workspace alone (docs/accounting.md, rule 5).
 std::string layer_text(const ChainFile& chain, std::size_t i) {
   const ChainFileLayer& layer = chain.layers[i];
   const bool is_loss = i + 1 == chain.layers.size();
-  const std::int64_t auxiliary_bytes =
-      std::max<std::int64_t>(0, layer.saved_bytes - layer.output_bytes);
+  const bool reads_rest = i > 0 && rest_bytes(chain.layers[i - 1]) > 0;
+  const std::string input = fmt::format("x{}", i);
   const std::string output = is_loss ? "loss" : fmt::format("x{}", i + 1);
-  const std::string auxiliary = is_loss ? "loss_state" : fmt::format("state{}", i);
+  const std::string state = is_loss ? "loss_state" : fmt::format("state{}", i);
+  const std::int64_t state_bytes =
+      std::max<std::int64_t>(0, layer.saved_bytes - layer.output_bytes);
   std::string text =
       is_loss ? "  - name: loss\n" : fmt::format("  - name: layer{}\n    block: {}\n", i, i);
-  text += fmt::format("    inputs: [x{}]\n", i);
-  text += fmt::format("    outputs: [{{name: {}, bytes: {}}}]\n", output, layer.output_bytes);
-  if (auxiliary_bytes > 0) {
-    text += fmt::format("    auxiliaries: [{{name: {}, bytes: {}}}]\n", auxiliary, auxiliary_bytes);
+  text += fmt::format("    inputs: [{}{}]\n", input, reads_rest ? ", " + input + "_rest" : "");
+  text += fmt::format("    outputs: [{}]\n", outputs_text(output, layer));
+  if (state_bytes > 0) {
+    text += fmt::format("    auxiliaries: [{{name: {}, bytes: {}}}]\n", state, state_bytes);
   }
-  text += fmt::format("    saves: [x{}, {}{}]\n", i, output,
-                      auxiliary_bytes > 0 ? ", " + auxiliary : "");
-  const std::int64_t input_gradient_bytes = i == 0 ? chain.input_bytes : 0;
+  text +=
+      fmt::format("    saves: [{}, {}{}]\n", input, output, state_bytes > 0 ? ", " + state : "");
   text += fmt::format("    workspace_bytes: {}\n    sweep_workspace_bytes: {}\n",
                       layer.workspace_bytes, layer.workspace_bytes);
-  text += fmt::format(
-      "    backward_workspace_bytes: {}\n",
-      checked_add(layer.workspace_bytes, input_gradient_bytes, "backward workspace of layer0"));
+  text += fmt::format("    backward_workspace_bytes: {}\n",
+                      checked_add(layer.workspace_bytes, i == 0 ? chain.input_bytes : 0,
+                                  "backward workspace of layer0"));
   text += fmt::format("    forward: {{time_ns: {}}}\n    backward: {{time_ns: {}}}\n",
                       layer.forward_ns, layer.backward_ns);
+  return text;
+}
+
+// What is out of the ordinary in the graph.
+std::string notes_text(const ChainFile& chain) {
+  std::string text;
+  for (std::size_t i = 0; i < chain.layers.size(); ++i) {
+    const ChainFileLayer& layer = chain.layers[i];
+    if (rest_bytes(layer) == 0) continue;
+    text += fmt::format(
+        "# saved[{0}] is {1}, less than activation[{0}] = {2}: the rest of x{0} is read, not "
+        "saved.\n",
+        i + 1, layer.saved_bytes, layer.output_bytes);
+  }
   return text;
 }
 
@@ -211,18 +245,6 @@ ChainFile read_chain_file(const Document& document) {
   return ChainFileReader(document).read();
 }
 
-std::vector<std::string> chain_graph_notes(const ChainFile& chain) {
-  std::vector<std::string> notes;
-  for (std::size_t i = 0; i < chain.layers.size(); ++i) {
-    const ChainFileLayer& layer = chain.layers[i];
-    if (layer.saved_bytes >= layer.output_bytes) continue;
-    notes.push_back(fmt::format(
-        "saved[{0}] is {1}, below activation[{0}] = {2}, which it includes: it is taken as {2}",
-        i + 1, layer.saved_bytes, layer.output_bytes));
-  }
-  return notes;
-}
-
 std::string chain_graph_text(const ChainFile& chain) {
   std::string text = fmt::format(
       "# A chain of {} layers and a loss, by `cairn import`. 1 unit of its times is 1 ms.\n"
@@ -230,7 +252,7 @@ std::string chain_graph_text(const ChainFile& chain) {
       "# backward workspace of layer0.\n",
       chain.layers.size() - 1, chain.input_bytes);
   if (chain.budget_bytes) text += fmt::format("# Its budget: {} bytes.\n", *chain.budget_bytes);
-  for (const std::string& note : chain_graph_notes(chain)) text += "# Note: " + note + ".\n";
+  text += notes_text(chain);
   text += fmt::format(
       "cairn_graph: 1\n"
       "name: {}\n"

@@ -36,10 +36,7 @@ bool is_chain_file(const Document& document);
 // Throws InputError at the place of the fault; a document of another kind is named.
 ChainFile read_chain_file(const Document& document);
 
-// What the plain graph has otherwise than the file: a state smaller than the output it includes.
-std::vector<std::string> chain_graph_notes(const ChainFile& chain);
-
-// The chain as a plain graph file, with these notes.
+// The chain as a plain graph file.
 std::string chain_graph_text(const ChainFile& chain);
 
 }  // namespace cairn

@@ -6,7 +6,7 @@
 
 #include "planner/chain.h"
 #include "planner/nested_table.h"
-#include "planner/root_frontier.h"
+#include "planner/root_points.h"
 
 // The cheapest nested-region plan of a chain of blocks, for every budget up to one: of all ways to
 // keep blocks, to take options and to nest regions. Exact in bytes where the sizes have a common
@@ -26,7 +26,8 @@ struct ChainSolverOptions {
   bool share_equal_rows = true;
   bool skip_by_samples = true;
   bool try_likely_splits_first = true;
-  bool prune_by_budget = true;  // where one budget is asked for
+  bool prune_by_budget = true;            // where one budget is asked for
+  std::int64_t first_region_blocks = 16;  // of regions in the first search for some plan, then
 };
 
 // Blocks [begin, end) of a plan.
@@ -40,7 +41,7 @@ struct ChainItem {
 };
 
 struct ChainStatistics {
-  NestedStatistics nested = {};
+  RowStatistics nested = {};
   std::int64_t root_split_count = 0;
   std::int64_t unit_bytes = 1;
   std::int64_t slot_count = 0;

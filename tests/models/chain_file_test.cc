@@ -87,16 +87,19 @@ TEST_CASE("x0 counts nothing, its gradient counts in the Backward of the first l
   CHECK(test::peak_and_extra(graph, plan) == "11 at B loss, extra 8");
 }
 
-TEST_CASE("a state smaller than the output that it includes is raised to it, and named") {
+TEST_CASE("of an output larger than the state the rest is read by the next layer, and not saved") {
   const ChainFile chain = chain_of(
-      "{layers: 1, activation: [1, 4, 0], saved: [0, 3, 0], workspace: [0, 0], forward_time: [1, "
-      "0], backward_time: [1, 0]}");
-  CHECK(chain_graph_notes(chain) ==
-        std::vector<std::string>{
-            "saved[1] is 3, below activation[1] = 4, which it includes: it is taken as 4"});
-  CHECK(chain_graph_text(chain).find("# Note: saved[1] is 3,") != std::string::npos);
-  CHECK(graph_of(chain).ops[0].auxiliaries.empty());
-  CHECK(chain_graph_notes(chain_of(kTwoLayers)).empty());
+      "{layers: 2, activation: [1, 4, 2, 0], saved: [0, 3, 2, 0], workspace: [0, 0, 0], "
+      "forward_time: [1, 1, 0], backward_time: [1, 1, 0]}");
+  CHECK(chain_graph_text(chain).find("# saved[1] is 3, less than activation[1] = 4: the rest of "
+                                     "x1 is read, not saved.\n") != std::string::npos);
+  const Graph graph = graph_of(chain);
+  CHECK(graph.ops[0].auxiliaries.empty());
+  CHECK(graph.ops[1].inputs.size() == 2);
+  // C layer0: 3 + 1, and the 1 goes behind C layer1. The gradients of both are 4 in B layer1: x1 3,
+  // x2 2, its gradient 2.
+  CHECK(test::timeline(graph, keep_all_plan(graph)) ==
+        "C layer0 4/4, C layer1 6/5, C loss 5/5, B loss 7/7, B layer1 11/7, B layer0 8/0");
 }
 
 TEST_CASE("sizes whose sum passes 64 bits are refused") {
@@ -145,6 +148,8 @@ const std::vector<test::BadFile> kChains = {
      "forward_time and backward_time; found a plain graph"},
     {"saved_of_the_input.yaml",
      "saved_of_the_input.yaml:3:9: saved[0]: expected 0, for no layer makes x_0; found 8"},
+    {"saved_below_the_loss.yaml",
+     "saved_below_the_loss.yaml:3:18: saved[3]: expected at least the loss's 2 bytes, found 1"},
     {"time_as_text.yaml",
      "time_as_text.yaml:5:21: forward_time[1]: expected a number, found 'soon'"},
     {"too_many_layers.yaml",

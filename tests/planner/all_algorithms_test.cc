@@ -35,14 +35,15 @@ PlanRequest request_of(const Strategy& strategy, Extent extent) {
   return {.strategy = strategy, .setting = {.extent = extent}};
 }
 
-// Whether the graph does not allow the algorithm. A chain of blocks allows all that there are.
-bool is_refused(const Graph& graph, const PlanRequest& request, bool is_chain) {
+enum class Kind { kChain, kAny };
+
+// Whether the graph does not allow the algorithm: a chain of blocks allows all.
+bool is_refused(const Graph& graph, const PlanRequest& request, Kind kind) {
+  if (kind == Kind::kChain) return false;
   try {
     plan_for_budget(graph, request, INT64_MAX);
     return false;
-  } catch (const InputError& error) {
-    const std::string message = error.what();
-    REQUIRE_MESSAGE((!is_chain || message.ends_with("not in this version")), message);
+  } catch (const InputError&) {
     return true;
   }
 }
@@ -106,20 +107,20 @@ void check_budgets(const Graph& graph, const PlanRequest& request,
   }
 }
 
-void check_algorithm(const Graph& graph, const PlanRequest& request, bool is_chain) {
+void check_algorithm(const Graph& graph, const PlanRequest& request, Kind kind) {
   CAPTURE(graph.name);
   CAPTURE(strategy_name(request.strategy));
-  if (is_refused(graph, request, is_chain)) return;
+  if (is_refused(graph, request, kind)) return;
   const std::vector<Plan> plans = candidate_plans(graph, request);
   REQUIRE(are_same(plans, candidate_plans(graph, request)));
   for (const Plan& plan : plans) REQUIRE(plan.extent == request.setting.extent);
   check_budgets(graph, request, checked_peaks(graph, plans));
 }
 
-void check_frontier(const Graph& graph, const PlanRequest& request, bool is_chain) {
+void check_frontier(const Graph& graph, const PlanRequest& request, Kind kind) {
   CAPTURE(graph.name);
   CAPTURE(strategy_name(request.strategy));
-  if (is_refused(graph, request, is_chain)) return;
+  if (is_refused(graph, request, kind)) return;
   const Frontier frontier = plan_frontier(graph, request);
   REQUIRE(!frontier.points.empty());
   REQUIRE(frontier.knee < frontier.points.size());
@@ -132,15 +133,12 @@ void check_frontier(const Graph& graph, const PlanRequest& request, bool is_chai
   }
 }
 
-enum class Kind { kChain, kAny };
-
 void check_all(const Graph& graph, Kind kind) {
-  const bool is_chain = kind == Kind::kChain;
   for (const Strategy& strategy : all_algorithms()) {
     for (const Extent extent : kExtents) {
-      check_algorithm(graph, request_of(strategy, extent), is_chain);
+      check_algorithm(graph, request_of(strategy, extent), kind);
     }
-    check_frontier(graph, request_of(strategy, Extent::kNeeded), is_chain);
+    check_frontier(graph, request_of(strategy, Extent::kNeeded), kind);
   }
 }
 
@@ -159,7 +157,7 @@ std::vector<std::string> graph_files(const std::filesystem::path& folder) {
 TEST_CASE("every algorithm's plans are valid on random chains of blocks") {
   INFO("--seed=", test_seed());
   Random random(test_seed());
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 20; ++i) {
     CAPTURE(i);
     check_all(test::random_block_graph(1 + pick(random, 8), random), Kind::kChain);
   }
@@ -178,7 +176,7 @@ TEST_CASE("every algorithm's plans are valid on random layers that save input an
 TEST_CASE("every algorithm's plans are valid on graphs that are no chains") {
   INFO("--seed=", test_seed());
   Random random(test_seed());
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 20; ++i) {
     CAPTURE(i);
     check_all(random_graph(random), Kind::kAny);
   }
@@ -210,7 +208,6 @@ TEST_CASE("ten thousand random chains: no plan is over its budget") {
     const PlanRequest request = request_of(strategy, kExtents[pick(random, 3)]);
     CAPTURE(strategy_name(strategy));
     const auto budget_bytes = static_cast<std::int64_t>(pick(random, 160));
-    if (is_refused(graph, request, true)) continue;
     const PlanAnswer answer = plan_for_budget(graph, request, budget_bytes);
     checked_peaks(graph, {answer.evaluation.plan});
     check_answer(answer, checked_peaks(graph, candidate_plans(graph, request)), budget_bytes);

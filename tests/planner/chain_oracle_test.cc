@@ -1,10 +1,16 @@
 // The solver of chains, and `chain` and `auto` as a whole, against oracles.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "models/chain_file.h"
+#include "models/plain_graph.h"
 #include "planner/chain_solver.h"
 #include "planner/plan_for_budget.h"
 #include "tests/planner/brute_force.h"
@@ -126,6 +132,33 @@ TEST_CASE("chain and auto are as cheap as the best of all region trees, at every
         }
       }
     }
+  }
+}
+
+TEST_CASE("two imported chains are planned at their optimum, replayed within their budget") {
+  const std::filesystem::path folder =
+      std::filesystem::path(CAIRN_SOURCE_DIR).parent_path() / "shared/data/chains";
+  struct Expected {
+    std::string file = {};
+    std::int64_t budget_bytes = 0;
+    std::string optimum_ms = {};
+  };
+  for (const Expected& expected :
+       {Expected{"chain-48.json", 496, "1014.316"}, Expected{"chain-100.json", 498, "1959.118"}}) {
+    if (!std::filesystem::exists(folder / expected.file)) {
+      MESSAGE("skipped: no " << (folder / expected.file).string());
+      continue;
+    }
+    const ChainFile chain = read_chain_file(read_document(folder / expected.file));
+    CHECK(chain.budget_bytes == expected.budget_bytes);
+    const Graph graph =
+        read_plain_graph(parse_document(expected.file, chain_graph_text(chain)), {});
+    const PlanAnswer answer = answer_of(graph, Algorithm::kChain, expected.budget_bytes);
+    CHECK(answer.is_feasible);
+    CHECK(answer.evaluation.trace.peak_bytes <= expected.budget_bytes);
+    REQUIRE(answer.evaluation.time.has_value());
+    CHECK(fmt::format("{:.3f}", static_cast<double>(answer.evaluation.time->total_ns) / 1e6) ==
+          expected.optimum_ms);
   }
 }
 

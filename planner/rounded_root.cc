@@ -1,11 +1,10 @@
-#include "planner/root_frontier.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
-#include "planner/row_kernels.h"
+#include "planner/root_points.h"
 
 namespace cairn {
 namespace {
@@ -14,23 +13,39 @@ constexpr float kNever = std::numeric_limits<float>::infinity();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// The last point within `bytes`, or -1.
-std::int64_t last_within(const ChainPoints& points, std::int64_t bytes) {
-  const auto above = std::upper_bound(
-      points.begin(), points.end(), bytes,
-      [](std::int64_t limit, const ChainPoint& point) { return limit < point.need_bytes; });
-  return above - points.begin() - 1;
-}
+class RoundedRoot {
+ public:
+  RoundedRoot(const Chain& chain, const ChainSums& sums, const NestedTable& table,
+              std::int64_t limit_bytes, std::int64_t bucket_bytes);
+  RootPoints points() && { return {.from = std::move(points_), .split_count = split_count_}; }
 
-}  // namespace
+ private:
+  void solve(std::int64_t first);
+  void offer(std::int64_t need_bytes, std::int64_t cost);
+  void offer_kept(const KeptChoice& kept);
+  void offer_regions(std::int64_t first);
+  std::int64_t offer_region(std::int64_t first, std::int64_t end, std::int64_t begin_bytes,
+                            std::int64_t end_bytes);
+  void collect(std::int64_t first);
+  void add_samples(std::int64_t first);
+  std::int64_t chunk_begin_bytes(std::int64_t chunk) const;
+  std::int64_t parameter_gradient_bytes(std::int64_t end) const;
 
-std::int64_t cost_within(const ChainPoints& points, std::int64_t bytes) {
-  const std::int64_t i = last_within(points, bytes);
-  return i < 0 ? kInfiniteCost : points[at(i)].extra_cost;
-}
+  const Chain& chain_;
+  const ChainSums& sums_;
+  const NestedTable& table_;
+  std::int64_t block_count_ = 0;
+  std::int64_t limit_bytes_ = 0;
+  double buckets_per_byte_ = 1;
+  bool is_optimistic_ = false;
+  std::int64_t split_count_ = 0;
+  std::vector<ChainPoint> buckets_ = {};
+  std::vector<ChainPoints> points_ = {};
+  std::vector<float> samples_ = {};  // of points_, for the chunks of the table
+};
 
-RootFrontier::RootFrontier(const Chain& chain, const ChainSums& sums, const NestedTable& table,
-                           std::int64_t limit_bytes, std::int64_t bucket_bytes)
+RoundedRoot::RoundedRoot(const Chain& chain, const ChainSums& sums, const NestedTable& table,
+                         std::int64_t limit_bytes, std::int64_t bucket_bytes)
     : chain_(chain),
       sums_(sums),
       table_(table),
@@ -40,38 +55,21 @@ RootFrontier::RootFrontier(const Chain& chain, const ChainSums& sums, const Nest
       is_optimistic_(!table.unit().rounds_up),
       buckets_(at(limit_bytes / bucket_bytes + 2)),
       points_(at(block_count_ + 1)),
-      samples_(at((block_count_ + 1) * kChunks), kNever),
-      options_from_(at(block_count_)) {
-  for (std::size_t i = 0; i < chain.options.size(); ++i) {
-    options_from_[at(chain.options[i].begin)].push_back(static_cast<std::int64_t>(i));
-  }
+      samples_(at((block_count_ + 1) * kChunks), kNever) {
   points_.back() = {{.need_bytes = 0, .extra_cost = 0}};
   add_samples(block_count_);
   for (std::int64_t first = block_count_ - 1; first >= 0; --first) solve(first);
 }
 
-const ChainPoints& RootFrontier::points(std::int64_t first) const { return points_[at(first)]; }
-
-std::int64_t RootFrontier::parameter_gradient_bytes(std::int64_t end) const {
+std::int64_t RoundedRoot::parameter_gradient_bytes(std::int64_t end) const {
   return sums_.parameter_gradient_bytes(end, block_count_);
 }
 
-std::int64_t RootFrontier::block_peak_bytes(std::int64_t first) const {
-  const ChainBlock& block = chain_.blocks[at(first)];
-  return std::max(block.forward_peak_bytes,
-                  block.backward_peak_bytes + parameter_gradient_bytes(first + 1));
-}
-
-std::int64_t RootFrontier::option_peak_bytes(const KeepOption& option) const {
-  return std::max(option.forward_peak_bytes,
-                  option.backward_peak_bytes + parameter_gradient_bytes(option.end));
-}
-
-std::int64_t RootFrontier::chunk_begin_bytes(std::int64_t chunk) const {
+std::int64_t RoundedRoot::chunk_begin_bytes(std::int64_t chunk) const {
   return table_.unit().bytes_of(chunk * table_.chunk_slots());
 }
 
-void RootFrontier::offer(std::int64_t need_bytes, std::int64_t cost) {
+void RoundedRoot::offer(std::int64_t need_bytes, std::int64_t cost) {
   // Half a bucket aside, so that needs that are multiples of one are never between two.
   ChainPoint& bucket =
       buckets_[static_cast<std::size_t>(static_cast<double>(need_bytes) * buckets_per_byte_ + 0.5)];
@@ -84,23 +82,18 @@ void RootFrontier::offer(std::int64_t need_bytes, std::int64_t cost) {
   }
 }
 
-void RootFrontier::offer_kept(std::int64_t end, std::int64_t held_bytes, std::int64_t peak_bytes,
-                              std::int64_t cost) {
-  for (const ChainPoint& point : points_[at(end)]) {
-    const std::int64_t need_bytes = std::max(peak_bytes, point.need_bytes + held_bytes);
+void RoundedRoot::offer_kept(const KeptChoice& kept) {
+  for (const ChainPoint& point : points_[at(kept.end)]) {
+    const std::int64_t need_bytes = std::max(kept.peak_bytes, point.need_bytes + kept.held_bytes);
     if (need_bytes > limit_bytes_) return;
-    offer(need_bytes, point.extra_cost + cost);
+    offer(need_bytes, point.extra_cost + kept.extra_cost);
   }
 }
 
-void RootFrontier::solve(std::int64_t first) {
+void RoundedRoot::solve(std::int64_t first) {
   std::fill(buckets_.begin(), buckets_.end(),
             ChainPoint{.need_bytes = INT64_MAX, .extra_cost = kInfiniteCost});
-  offer_kept(first + 1, chain_.blocks[at(first)].held_bytes, block_peak_bytes(first), 0);
-  for (const std::int64_t i : options_from_[at(first)]) {
-    const KeepOption& option = chain_.options[at(i)];
-    offer_kept(option.end, option.held_bytes, option_peak_bytes(option), option.extra_cost);
-  }
+  for (const KeptChoice& kept : kept_choices(chain_, sums_, first)) offer_kept(kept);
   collect(first);
   if (first < sums_.region_blocks) {
     offer_regions(first);
@@ -109,7 +102,7 @@ void RootFrontier::solve(std::int64_t first) {
   add_samples(first);
 }
 
-void RootFrontier::offer_regions(std::int64_t first) {
+void RoundedRoot::offer_regions(std::int64_t first) {
   // Just above the cost at the begin of each chunk: what a region must be below to be of use.
   std::array<float, kChunks> limits = {};
   std::array<std::int64_t, kChunks + 1> least = {};
@@ -148,9 +141,9 @@ void RootFrontier::offer_regions(std::int64_t first) {
 }
 
 // For budgets in [begin_bytes, end_bytes). Gives the cost at the end.
-std::int64_t RootFrontier::offer_region(std::int64_t first, std::int64_t end,
-                                        std::int64_t begin_bytes, std::int64_t end_bytes) {
-  const NestedRow& row = table_.row(first, end - 1);
+std::int64_t RoundedRoot::offer_region(std::int64_t first, std::int64_t end,
+                                       std::int64_t begin_bytes, std::int64_t end_bytes) {
+  const CostRow& row = table_.row(first, end - 1);
   const ChainPoints& behind = points_[at(end)];
   if (row.is_empty() || behind.empty()) return kInfiniteCost;
   const SlotUnit& unit = table_.unit();
@@ -183,7 +176,7 @@ std::int64_t RootFrontier::offer_region(std::int64_t first, std::int64_t end,
   }
 }
 
-void RootFrontier::collect(std::int64_t first) {
+void RoundedRoot::collect(std::int64_t first) {
   ChainPoints& points = points_[at(first)];
   points.clear();
   std::int64_t least = kInfiniteCost;
@@ -194,53 +187,18 @@ void RootFrontier::collect(std::int64_t first) {
   }
 }
 
-void RootFrontier::add_samples(std::int64_t first) {
+void RoundedRoot::add_samples(std::int64_t first) {
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     const std::int64_t cost = cost_within(points_[at(first)], chunk_begin_bytes(chunk + 1) - 1);
     if (cost < kInfiniteCost) samples_[at(first * kChunks + chunk)] = static_cast<float>(cost);
   }
 }
 
-RootChoice RootFrontier::best_choice(std::int64_t first, std::int64_t bytes) const {
-  RootChoice best;
-  std::int64_t least = kInfiniteCost;
-  const auto consider = [&](std::int64_t cost, const RootChoice& choice) {
-    if (cost >= least) return;
-    least = cost;
-    best = choice;
-  };
-  const std::int64_t kept_bytes = bytes - chain_.blocks[at(first)].held_bytes;
-  if (bytes >= block_peak_bytes(first)) {
-    consider(cost_within(points_[at(first + 1)], kept_bytes),
-             {.end = first + 1, .left_over_bytes = kept_bytes});
-  }
-  for (const std::int64_t i : options_from_[at(first)]) {
-    const KeepOption& option = chain_.options[at(i)];
-    const std::int64_t left_over_bytes = bytes - option.held_bytes;
-    if (bytes < option_peak_bytes(option)) continue;
-    consider(option.extra_cost + cost_within(points_[at(option.end)], left_over_bytes),
-             {.kind = RootChoice::Kind::kOption,
-              .end = option.end,
-              .option = i,
-              .left_over_bytes = left_over_bytes});
-  }
-  const std::int64_t input_bytes =
-      first < sums_.region_blocks ? chain_.blocks[at(first)].input_bytes : 0;
-  for (std::int64_t end = first + 1; end <= sums_.region_blocks; ++end) {
-    if (bytes < sums_.sweep_peak_bytes(first, end - 1)) break;  // it only grows
-    const std::int64_t recompute_bytes = bytes - parameter_gradient_bytes(end);
-    if (recompute_bytes < 0) continue;
-    const std::int64_t slots = table_.unit().slots_within(recompute_bytes);
-    const std::int64_t recompute_cost = table_.row(first, end - 1).cost(slots);
-    if (recompute_cost == kInfiniteCost) continue;
-    consider(recompute_cost + sums_.once_cost(first, end - 1) +
-                 cost_within(points_[at(end)], bytes - input_bytes),
-             {.kind = RootChoice::Kind::kRegion,
-              .end = end,
-              .left_slots = slots,
-              .left_over_bytes = bytes - input_bytes});
-  }
-  return best;
+}  // namespace
+
+RootPoints rounded_root_points(const Chain& chain, const ChainSums& sums, const NestedTable& table,
+                               std::int64_t limit_bytes, std::int64_t bucket_bytes) {
+  return RoundedRoot(chain, sums, table, limit_bytes, bucket_bytes).points();
 }
 
 }  // namespace cairn
