@@ -310,8 +310,8 @@ std::string plan_words_text(const Graph& graph, const Plan& plan, std::size_t mo
   std::string text;
   for (std::size_t i = 0; i < (is_long ? most_lines - 1 : lines.size()); ++i) {
     const std::string indent(2 + 2 * std::min<std::size_t>(lines[i].depth, 12), ' ');
-    // The first line begins there, later ones two further in.
-    text += labelled_text(indent, lines[i].text);
+    // Broken two further in than it begins.
+    text += labelled_text(indent + "  ", lines[i].text).substr(2);
   }
   if (is_long) {
     text += fmt::format("  and {} more lines; -o FILE writes the plan whole\n",
