@@ -63,7 +63,8 @@ class ChainSolution {
   // The plan of the last point within the budget, which there must be. It may be cheaper than the
   // point says where sizes were rounded.
   std::vector<ChainItem> items_of(std::int64_t budget_bytes) const;
-  // No choice of regions and options costs less within the budget; kInfiniteCost when none fits.
+  // No choice of regions and options costs less within the budget; kInfiniteCost when it is certain
+  // that none fits.
   std::int64_t lower_bound(std::int64_t budget_bytes) const;
   // The least budget that any choice fits in.
   std::int64_t least_need_bytes() const;
@@ -72,9 +73,14 @@ class ChainSolution {
  private:
   struct Solved;
 
+  void solve_lower(std::int64_t limit_bytes, std::int64_t unit_bytes,
+                   std::vector<std::int32_t> first_equal, const ChainSolverOptions& options);
+
   std::unique_ptr<Solved> solved_;
   ChainPoints points_ = {};
-  ChainPoints lower_points_ = {};  // from sizes rounded down; empty where nothing was rounded
+  // Of sizes rounded down, above the chain's base; empty where nothing was rounded.
+  ChainPoints lower_hull_ = {};
+  ChainPoints lower_points_ = {};
   ChainStatistics statistics_ = {};
 };
 

@@ -258,15 +258,12 @@ class Frontier {
     set.backward_peak_bytes = backwards_peak_bytes(candidate);
     const bool runs = std::any_of(candidate.of_op.begin(), candidate.of_op.end(),
                                   [](auto of) { return of == KeepDecision::kRun; });
-    bool is_known = follows_profile_;
-    if (runs && is_known) {
+    if (runs) {
       const std::int64_t gradients = gradient_bytes_[static_cast<std::size_t>(candidate.trigger)];
-      const std::int64_t least = gradients + candidate.least_run_bytes;
-      const std::int64_t most = gradients + candidate.most_run_bytes;
-      is_known = least == most || most <= set.backward_peak_bytes;
-      set.backward_peak_bytes = std::max(set.backward_peak_bytes, most);
+      set.backward_peak_bytes =
+          std::max(set.backward_peak_bytes, gradients + candidate.run_peak_bytes);
     }
-    if (!is_known) simulate(set);
+    if (!follows_profile_) simulate(set);
     return set;
   }
 

@@ -28,11 +28,17 @@ struct State {
   friend auto operator<=>(const State&, const State&) = default;
 };
 
+// A step of the recompute: its bytes, and what may be live beside them. That is decided with the
+// ops before: a tensor that names hold is live if its op runs. Codes are those of Rules::code.
+struct RunStep {
+  std::int64_t bytes = 0;
+  std::vector<std::int32_t> unsure = {};  // sorted
+};
+
 struct Label {
   std::int64_t held_bytes = 0;
   std::int64_t cost = 0;
-  std::int64_t least_run_bytes = 0;
-  std::int64_t most_run_bytes = 0;
+  std::vector<RunStep> steps = {};  // those that may be the largest
   std::int32_t node = -1;
 };
 
@@ -46,9 +52,11 @@ struct Change {
   State state = {};
   std::int64_t held_bytes = 0;
   std::int64_t cost = 0;
-  // Of the run, above what a label holds.
-  std::int64_t least_run_bytes = 0;
-  std::int64_t most_run_bytes = 0;
+  RunStep step = {};  // of a run, above what a label holds
+  // What becomes of what was unsure: live, or not; or unsure for its storage's sake.
+  std::vector<std::int32_t> live = {};
+  std::vector<std::int32_t> gone = {};
+  std::vector<std::int32_t> done = {};
 };
 
 // The rules of one op: what may be decided about it, and what that changes.
@@ -84,8 +92,44 @@ class Rules {
         changes.push_back(run(op, state));
       }
     }
-    for (Change& change : changes) close(op, change.state);
+    for (Change& change : changes) {
+      settle(op, state, change);
+      close(op, change.state);
+    }
     return changes;
+  }
+
+  // A tensor, or a storage whose Backwards may all be before the trigger.
+  std::int32_t code_of_storage(std::int32_t s) const {
+    return static_cast<std::int32_t>(model_.tensors.size()) + s;
+  }
+  std::int32_t storage_of(std::int32_t code) const {
+    const auto tensor_count = static_cast<std::int32_t>(model_.tensors.size());
+    return code >= tensor_count ? code - tensor_count : tensor(code).storage;
+  }
+
+  std::int64_t most_bytes(const RunStep& step) const {
+    std::int64_t bytes = step.bytes;
+    for (std::size_t i = 0; i < step.unsure.size(); ++i) {
+      const std::int32_t s = storage_of(step.unsure[i]);
+      const bool is_counted =
+          std::any_of(step.unsure.begin(), step.unsure.begin() + static_cast<std::ptrdiff_t>(i),
+                      [&](std::int32_t code) { return storage_of(code) == s; });
+      if (!is_counted) bytes += model_.storages[static_cast<std::size_t>(s)].bytes;
+    }
+    return bytes;
+  }
+
+  void apply(const Change& change, Label& label) const {
+    for (RunStep& step : label.steps) {
+      if (!step.unsure.empty()) resolve(change, step);
+    }
+    if (change.decision == KeepDecision::kRun) {
+      label.steps.push_back(change.step);
+      label.steps.back().bytes += label.held_bytes;
+    }
+    label.held_bytes += change.held_bytes;
+    label.cost += change.cost;
   }
 
   // What comes of one decision for each op.
@@ -98,6 +142,7 @@ class Rules {
       const auto op = static_cast<std::int32_t>(i);
       for (Change& change : changes(op, state)) {
         if (change.decision != found.of_op[i]) continue;
+        found.cost += change.cost;
         add(op, state, change, found);
         state = std::move(change.state);
         break;
@@ -135,13 +180,56 @@ class Rules {
       for (const std::int32_t t : model_.ops[static_cast<std::size_t>(op)].inputs) {
         found.is_read_again[static_cast<std::size_t>(t)] = true;
       }
-      found.least_run_bytes =
-          std::max(found.least_run_bytes, found.made_held_bytes + change.least_run_bytes);
-      found.most_run_bytes =
-          std::max(found.most_run_bytes, found.made_held_bytes + change.most_run_bytes);
     }
-    found.made_held_bytes += change.held_bytes;
-    found.cost += change.cost;
+  }
+
+  // What was unsure of the tensors that the op makes, and of storages by the trigger.
+  void settle(std::int32_t op, const State& before, Change& change) const {
+    for (const std::int32_t t : model_.ops[static_cast<std::size_t>(op)].made) {
+      if (tensor(t).storage < 0) continue;
+      const bool is_late = tensor(t).is_saved() && tensor(t).first_saver > change.state.trigger;
+      if (change.decision == KeepDecision::kRun) {
+        change.live.push_back(t);
+      } else if (change.decision == KeepDecision::kKept && is_late) {
+        change.done.push_back(t);
+      } else {
+        change.gone.push_back(t);
+      }
+    }
+    if (change.state.trigger == before.trigger) return;
+    for (std::size_t s = 0; s < model_.storages.size(); ++s) {
+      const std::vector<std::int32_t>& tensors = model_.storages[s].tensors;
+      const bool is_lifted = std::any_of(tensors.begin(), tensors.end(), [&](std::int32_t t) {
+        return tensor(t).first_saver > before.trigger &&
+               tensor(t).first_saver <= change.state.trigger;
+      });
+      if (is_lifted) change.live.push_back(code_of_storage(static_cast<std::int32_t>(s)));
+    }
+  }
+
+  void resolve(const Change& change, RunStep& step) const {
+    const auto is_in = [](const std::vector<std::int32_t>& list, std::int32_t code) {
+      return std::find(list.begin(), list.end(), code) != list.end();
+    };
+    for (std::size_t i = 0; i < step.unsure.size();) {
+      const std::int32_t code = step.unsure[i];
+      const std::int32_t s = storage_of(code);
+      if (is_in(change.live, code)) {
+        step.bytes += model_.storages[static_cast<std::size_t>(s)].bytes;
+        std::erase_if(step.unsure, [&](std::int32_t other) { return storage_of(other) == s; });
+        i = 0;
+        continue;
+      }
+      if (is_in(change.done, code)) {
+        step.unsure[i] = code_of_storage(s);
+      } else if (is_in(change.gone, code)) {
+        step.unsure.erase(step.unsure.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      ++i;
+    }
+    std::sort(step.unsure.begin(), step.unsure.end());
+    step.unsure.erase(std::unique(step.unsure.begin(), step.unsure.end()), step.unsure.end());
   }
 
   static bool is_set(const std::vector<std::uint8_t>& flags, std::int32_t i) {
@@ -219,9 +307,9 @@ class Rules {
       if (tensor(t).is_saved()) raise_trigger(tensor(t).last_saver, change.state);
     }
     for (const std::int32_t t : of.inputs) change.state.is_needed[static_cast<std::size_t>(t)] = 1;
-    change.least_run_bytes = of.run_bytes;
-    change.most_run_bytes = of.run_bytes;
+    change.step.bytes = of.run_bytes;
     for (std::size_t s = 0; s < model_.storages.size(); ++s) add_live(op, s, change);
+    std::sort(change.step.unsure.begin(), change.step.unsure.end());
     return change;
   }
 
@@ -241,41 +329,50 @@ class Rules {
     const SpanStorage& storage = model_.storages[s];
     if (storage.is_always_held) return;
     const Rest rest = change.state.rest[s];
+    const std::int32_t code = code_of_storage(static_cast<std::int32_t>(s));
     if (storage.owner >= op) {  // closed, or made by the run itself
-      if (rest == Rest::kDone) change.least_run_bytes -= storage.bytes;
-      if (rest == Rest::kExtra) change.least_run_bytes += storage.bytes;
-      if (rest == Rest::kExtra) change.most_run_bytes += storage.bytes;
+      if (rest == Rest::kDone) change.step.bytes -= storage.bytes;
+      if (rest == Rest::kDone) change.step.unsure.push_back(code);
+      if (rest == Rest::kExtra) change.step.bytes += storage.bytes;
       return;
     }
     const bool is_held = change.state.is_held[s] != 0;
-    bool is_perhaps = change.state.is_kept[s] != 0;
-    bool is_surely = is_perhaps && rest != Rest::kDone && (is_held || is_run_in_order_);
+    if (is_held && storage.owner >= 0) change.step.bytes -= storage.bytes;
+    std::vector<std::int32_t> unsure;
+    bool is_live =
+        change.state.is_kept[s] != 0 && rest != Rest::kDone && (is_held || is_run_in_order_);
+    bool is_done = rest == Rest::kDone;
     for (const std::int32_t t : storage.tensors) {
       if (tensor(t).producer >= op) continue;
-      note_liveness(op, t, change.state, is_surely, is_perhaps);
+      is_done = is_done || (tensor(t).producer < 0 && tensor(t).is_saved());
+      is_live = is_live || is_surely_live(op, t, change.state);
+      if (is_perhaps_live(op, t)) unsure.push_back(t);
     }
-    const std::int64_t counted_bytes = is_held && storage.owner >= 0 ? storage.bytes : 0;
-    change.least_run_bytes += (is_surely ? storage.bytes : 0) - counted_bytes;
-    change.most_run_bytes += (is_perhaps ? storage.bytes : 0) - counted_bytes;
+    if (is_done) unsure.push_back(code);
+    if (is_live) {
+      change.step.bytes += storage.bytes;
+    } else {
+      change.step.unsure.insert(change.step.unsure.end(), unsure.begin(), unsure.end());
+    }
   }
 
-  // Of a tensor that is made before `op`, or handed to the span.
-  void note_liveness(std::int32_t op, std::int32_t t, const State& state, bool& is_surely,
-                     bool& is_perhaps) const {
+  // Of a tensor that is made before `op`, or handed to the span: while the recompute runs `op`.
+  bool is_surely_live(std::int32_t op, std::int32_t t, const State& state) const {
     const SpanTensor& of = tensor(t);
-    if (of.is_saved()) {
-      is_perhaps = true;
-      is_surely = is_surely || of.first_saver <= state.trigger;
+    if (is_set(state.is_needed, t) || (of.is_saved() && of.first_saver <= state.trigger)) {
+      return true;
     }
-    if (is_set(state.is_needed, t)) is_surely = is_perhaps = true;
-    if (of.producer < 0) return;
-    const std::int32_t name_until =
-        is_run_in_order_ ? std::max(of.last_reader, of.held_until) : of.held_until;
-    if (name_until < op) return;
-    is_perhaps = true;
-    const bool is_named =
-        is_run_in_order_ && model_.ops[static_cast<std::size_t>(of.producer)].may_rerun;
-    is_surely = is_surely || is_named;
+    return is_run_in_order_ && of.producer >= 0 &&
+           model_.ops[static_cast<std::size_t>(of.producer)].may_rerun &&
+           std::max(of.last_reader, of.held_until) >= op;
+  }
+
+  // By what is decided about its op: with `needed` alone.
+  bool is_perhaps_live(std::int32_t op, std::int32_t t) const {
+    const SpanTensor& of = tensor(t);
+    if (is_run_in_order_) return false;
+    if (of.producer < 0) return false;
+    return of.is_saved() || of.held_until >= op;
   }
 
   // Behind the decision nothing of the op is open.
@@ -303,7 +400,13 @@ class Search {
     groups_[rules_.first_state()] = {Label{}};
     for (std::size_t op = model_.ops.size(); op-- > 0;) step(static_cast<std::int32_t>(op));
     for (const auto& [_, labels] : groups_) {
-      for (const Label& label : labels) found_.all.push_back(rules_.follow(decisions(label)));
+      for (const Label& label : labels) {
+        found_.all.push_back(rules_.follow(decisions(label)));
+        for (const RunStep& step : label.steps) {
+          std::int64_t& peak_bytes = found_.all.back().run_peak_bytes;
+          peak_bytes = std::max(peak_bytes, step.bytes);
+        }
+      }
     }
     return std::move(found_);
   }
@@ -330,40 +433,65 @@ class Search {
 
   Label changed(const Label& label, const Change& change) {
     Label result = label;
-    result.held_bytes += change.held_bytes;
-    result.cost += change.cost;
-    if (change.decision == KeepDecision::kRun) {
-      result.least_run_bytes =
-          std::max(result.least_run_bytes, label.held_bytes + change.least_run_bytes);
-      result.most_run_bytes =
-          std::max(result.most_run_bytes, label.held_bytes + change.most_run_bytes);
-    }
+    rules_.apply(change, result);
     nodes_.push_back({.before = label.node, .decision = change.decision});
     result.node = static_cast<std::int32_t>(nodes_.size()) - 1;
     return result;
   }
 
+  // A step that is no larger than another, whatever is decided, is left out; so is one below the
+  // floor.
+  void drop_steps(std::int64_t floor_bytes, Label& label) const {
+    std::erase_if(label.steps,
+                  [&](const RunStep& step) { return rules_.most_bytes(step) <= floor_bytes; });
+    std::sort(label.steps.begin(), label.steps.end(), [](const RunStep& a, const RunStep& b) {
+      return std::tie(b.bytes, a.unsure) < std::tie(a.bytes, b.unsure);
+    });
+    std::vector<RunStep> left;
+    for (RunStep& step : label.steps) {
+      const bool is_below = std::any_of(left.begin(), left.end(), [&](const RunStep& other) {
+        return is_surely_below(step, other);
+      });
+      if (!is_below) left.push_back(std::move(step));
+    }
+    label.steps = std::move(left);
+  }
+
+  bool is_surely_below(const RunStep& a, const RunStep& b) const {
+    if (a.bytes > b.bytes) return false;
+    return std::includes(b.unsure.begin(), b.unsure.end(), a.unsure.begin(), a.unsure.end()) ||
+           rules_.most_bytes(a) <= b.bytes;
+  }
+
+  bool is_surely_below(const Label& a, const Label& b) const {
+    return std::all_of(a.steps.begin(), a.steps.end(), [&](const RunStep& step) {
+      return std::any_of(b.steps.begin(), b.steps.end(),
+                         [&](const RunStep& other) { return is_surely_below(step, other); });
+    });
+  }
+
   // Of labels that leave the same open, those that no other beats however it goes on.
-  static void drop_beaten(std::int64_t floor_bytes, std::vector<Label>& labels) {
+  void drop_beaten(std::int64_t floor_bytes, std::vector<Label>& labels) const {
+    for (Label& label : labels) drop_steps(floor_bytes, label);
     std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
-      return std::tie(a.held_bytes, a.cost, a.most_run_bytes, a.node) <
-             std::tie(b.held_bytes, b.cost, b.most_run_bytes, b.node);
+      return std::tuple(a.held_bytes, a.cost, a.steps.size(), a.node) <
+             std::tuple(b.held_bytes, b.cost, b.steps.size(), b.node);
     });
     std::vector<Label> left;
-    std::vector<Label> high;  // of them, those whose run may peak above the floor
+    std::vector<std::size_t> high;  // of them, those whose run may peak above the floor
     std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();  // of the others
-    for (const Label& label : labels) {
+    for (Label& label : labels) {
       if (least_cost <= label.cost) continue;
-      const bool is_beaten = std::any_of(high.begin(), high.end(), [&](const Label& other) {
-        return other.cost <= label.cost && other.most_run_bytes <= label.least_run_bytes;
+      const bool is_beaten = std::any_of(high.begin(), high.end(), [&](std::size_t other) {
+        return left[other].cost <= label.cost && is_surely_below(left[other], label);
       });
       if (is_beaten) continue;
-      left.push_back(label);
-      if (label.most_run_bytes <= floor_bytes) {
+      if (label.steps.empty()) {
         least_cost = label.cost;
       } else {
-        high.push_back(label);
+        high.push_back(left.size());
       }
+      left.push_back(std::move(label));
     }
     labels = std::move(left);
   }

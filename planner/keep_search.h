@@ -18,11 +18,8 @@ struct KeepCandidate {
   // By tensor: a run of the recompute reads it.
   std::vector<bool> is_read_again = {};
   std::int32_t trigger = -1;  // op before whose Backward the recompute stands; -1: there is none
-  std::int64_t made_held_bytes = 0;  // of storages that the span makes
   std::int64_t cost = 0;
-  // Largest step of the recompute without gradients: between these.
-  std::int64_t least_run_bytes = 0;
-  std::int64_t most_run_bytes = 0;
+  std::int64_t run_peak_bytes = 0;  // largest step of the recompute, without gradients
 };
 
 // Where the peak of a recompute is above no Backward it makes no difference. By op that may be the

@@ -13,6 +13,25 @@ constexpr float kNever = std::numeric_limits<float>::infinity();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr std::int64_t kPieces = 8;  // of a chunk
+
+// A region of the root and what is behind it, by budget.
+struct RegionSum {
+  const CostRow& row;
+  const SlotUnit& unit;
+  const ChainPoints& behind;
+  std::int64_t input_bytes = 0;
+  std::int64_t later_bytes = 0;  // gradients that are there when it is recomputed
+  std::int64_t once_cost = 0;
+
+  std::int64_t slots(std::int64_t bytes) const {
+    return std::min<std::int64_t>(row.high, unit.slots_within(bytes - later_bytes));
+  }
+  std::int64_t cost(std::int64_t bytes) const {
+    return once_cost + row.costs[slots(bytes) - row.low] + cost_within(behind, bytes - input_bytes);
+  }
+};
+
 class RoundedRoot {
  public:
   RoundedRoot(const Chain& chain, const ChainSums& sums, const NestedTable& table,
@@ -25,7 +44,8 @@ class RoundedRoot {
   void offer_kept(const KeptChoice& kept);
   void offer_regions(std::int64_t first);
   std::int64_t offer_region(std::int64_t first, std::int64_t end, std::int64_t begin_bytes,
-                            std::int64_t end_bytes);
+                            std::int64_t end_bytes, std::int64_t known_cost);
+  void offer_piece(const RegionSum& region, std::int64_t begin_bytes, std::int64_t end_bytes);
   void collect(std::int64_t first);
   void add_samples(std::int64_t first);
   std::int64_t chunk_begin_bytes(std::int64_t chunk) const;
@@ -133,44 +153,64 @@ void RoundedRoot::offer_regions(std::int64_t first) {
       const int chunk = __builtin_ctz(chunks);
       const std::int64_t end_bytes = std::min(limit_bytes_ + 1, chunk_begin_bytes(chunk + 1));
       const std::int64_t cost =
-          offer_region(first, first + 1 + i, chunk_begin_bytes(chunk), end_bytes);
+          offer_region(first, first + 1 + i, chunk_begin_bytes(chunk), end_bytes, least[at(chunk)]);
       least[at(chunk + 1)] = std::min(least[at(chunk + 1)], cost);
     }
     update_limits();
   }
 }
 
-// For budgets in [begin_bytes, end_bytes). Gives the cost at the end.
+// For budgets in [begin_bytes, end_bytes), where something costs `known_cost` at the begin. Gives
+// the cost at the end.
 std::int64_t RoundedRoot::offer_region(std::int64_t first, std::int64_t end,
-                                       std::int64_t begin_bytes, std::int64_t end_bytes) {
+                                       std::int64_t begin_bytes, std::int64_t end_bytes,
+                                       std::int64_t known_cost) {
   const CostRow& row = table_.row(first, end - 1);
   const ChainPoints& behind = points_[at(end)];
   if (row.is_empty() || behind.empty()) return kInfiniteCost;
-  const SlotUnit& unit = table_.unit();
-  const std::int64_t input_bytes = chain_.blocks[at(first)].input_bytes;
-  const std::int64_t later_bytes = parameter_gradient_bytes(end);
-  std::int64_t bytes =
-      std::max({begin_bytes, sums_.sweep_peak_bytes(first, end - 1),
-                behind.front().need_bytes + input_bytes, unit.bytes_of(row.low) + later_bytes});
-  if (bytes >= end_bytes) return kInfiniteCost;
-  const std::int64_t once_cost = sums_.once_cost(first, end - 1);
-  auto point = at(last_within(behind, bytes - input_bytes));
-  std::int64_t slots = std::min<std::int64_t>(row.high, unit.slots_within(bytes - later_bytes));
-  std::int64_t cost = 0;
-  while (true) {
+  const RegionSum region = {.row = row,
+                            .unit = table_.unit(),
+                            .behind = behind,
+                            .input_bytes = chain_.blocks[at(first)].input_bytes,
+                            .later_bytes = parameter_gradient_bytes(end),
+                            .once_cost = sums_.once_cost(first, end - 1)};
+  begin_bytes = std::max({begin_bytes, sums_.sweep_peak_bytes(first, end - 1),
+                          behind.front().need_bytes + region.input_bytes,
+                          table_.unit().bytes_of(row.low) + region.later_bytes});
+  if (begin_bytes >= end_bytes) return kInfiniteCost;
+  // In pieces, of which those are left out that are no better at their ends than what is known at
+  // their begins.
+  const std::int64_t piece_bytes = (end_bytes - begin_bytes) / kPieces + 1;
+  std::int64_t cost = kInfiniteCost;
+  for (std::int64_t begin = begin_bytes; begin < end_bytes; begin += piece_bytes) {
+    const std::int64_t piece_end = std::min(begin + piece_bytes, end_bytes);
+    cost = region.cost(piece_end - 1);
+    known_cost = std::min(known_cost, cost_within(points_[at(first)], begin));
+    if (cost < known_cost) offer_piece(region, begin, piece_end);
+    known_cost = std::min(known_cost, cost);
+  }
+  return cost;
+}
+
+void RoundedRoot::offer_piece(const RegionSum& region, std::int64_t begin_bytes,
+                              std::int64_t end_bytes) {
+  const CostRow& row = region.row;
+  const ChainPoints& behind = region.behind;
+  std::int64_t bytes = begin_bytes;
+  auto point = at(last_within(behind, bytes - region.input_bytes));
+  std::int64_t slots = region.slots(bytes);
+  while (bytes < end_bytes) {
     const std::int64_t recompute_cost = row.costs[slots - row.low];
-    cost = behind[point].extra_cost + once_cost + recompute_cost;
-    offer(bytes, cost);
+    offer(bytes, behind[point].extra_cost + region.once_cost + recompute_cost);
     const std::int64_t next_point =
-        point + 1 < behind.size() ? behind[point + 1].need_bytes + input_bytes : end_bytes;
+        point + 1 < behind.size() ? behind[point + 1].need_bytes + region.input_bytes : end_bytes;
     std::int64_t next_slots = slots + 1;
     while (next_slots < row.high && row.costs[next_slots - row.low] == recompute_cost) {
       ++next_slots;
     }
     const std::int64_t next_slot =
-        next_slots <= row.high ? unit.bytes_of(next_slots) + later_bytes : end_bytes;
+        next_slots <= row.high ? region.unit.bytes_of(next_slots) + region.later_bytes : end_bytes;
     bytes = std::min(next_point, next_slot);
-    if (bytes >= end_bytes) return cost;
     if (next_point == bytes) ++point;
     if (next_slot == bytes) slots = next_slots;
   }

@@ -234,7 +234,7 @@ void check_frontier(const Graph& graph, const Span& span, const Setting& setting
                     [&](const KeepSet& set) { return is_as_good(set, outcome->set); });
     if (!is_claimed(graph, *outcome)) {
       tally.outside += is_met ? 0 : 1;
-      if (!is_met && std::getenv("KEEP_DEBUG")) { bool partial=false; for (TensorId id: outcome->set.keep) for (OpId o: outcome->recomputed) partial = partial || graph.tensor(id).producer==o; static int n=0; fmt::print("UNC {} {} {}\n", partial, extent_name(setting.extent), frontier.sets.size()); if (!partial && ++n<8) fmt::print("{}-{} {}{}\n", span.begin, span.end, set_text(graph,outcome->set), graph_text(graph)); if (!partial && n<8) for (auto&q:frontier.sets) fmt::print("   has {}\n", set_text(graph,q)); }
+      if (!is_met && std::getenv("KEEP_DEBUG")) { bool partial=false; for (TensorId id: outcome->set.keep) for (OpId o: outcome->recomputed) partial = partial || graph.tensor(id).producer==o; static int n=0; fmt::print("UNC {} {} {}\n", partial, extent_name(setting.extent), frontier.sets.size()); if (partial && setting.extent == Extent::kNeeded && ++n<8) fmt::print("{}-{} {}{}\n", span.begin, span.end, set_text(graph,outcome->set), graph_text(graph)); if (partial && setting.extent == Extent::kNeeded && n<8) for (auto&q:frontier.sets) fmt::print("   has {}\n", set_text(graph,q)); }
       continue;
     }
     ++tally.lists;
