@@ -67,6 +67,10 @@ std::int64_t price_unit_bytes(const Frontier& frontier) {
   constexpr std::int64_t kKiB = 1024;
   constexpr std::int64_t kMiB = kKiB * kKiB;
   const std::int64_t range = frontier.points.front().peak_bytes - frontier.points.back().peak_bytes;
+  constexpr std::int64_t kGiB = kKiB * kMiB;
+  for (const std::int64_t unit : {100 * kGiB, 10 * kGiB}) {
+    if (20 * unit <= range) return unit;
+  }
   for (const std::int64_t unit : std::array<std::int64_t, 8>{
            kKiB * kMiB, 100 * kMiB, 10 * kMiB, kMiB, 100 * kKiB, 10 * kKiB, kKiB, 100}) {
     if (unit <= range) return unit;

@@ -58,8 +58,8 @@ std::string escaped(std::string_view text) {
 class Drawing {
  public:
   explicit Drawing(const PlanReport& report) : report_(report), frontier_(*report.frontier) {
-    const double least = static_cast<double>(frontier_.points.back().peak_bytes);
-    const double most = static_cast<double>(frontier_.points.front().peak_bytes);
+    const auto least = static_cast<double>(frontier_.points.back().peak_bytes);
+    const auto most = static_cast<double>(frontier_.points.front().peak_bytes);
     const double margin = std::max((most - least) * 0.05, 1.0);
     bytes_ = {.low = std::max(0.0, least - margin), .high = most + margin, .length = kWidth};
     double highest = 0;

@@ -232,10 +232,11 @@ void set_dims(const ModelOptions& options, ModelRequest& request) {
   const std::vector<std::pair<std::string, std::string>> before = std::move(request.set);
   request.set.clear();
   for (const std::string& text : options.set) request.set.push_back(split_assignment(text));
-  for (const auto& [dim, value] : before) {
-    const bool is_set = std::any_of(request.set.begin(), request.set.end(),
-                                    [&](const auto& setting) { return setting.first == dim; });
-    if (!is_set) request.set.emplace_back(dim, value);
+  for (const std::pair<std::string, std::string>& old : before) {
+    const bool is_set =
+        std::any_of(request.set.begin(), request.set.end(),
+                    [&](const auto& setting) { return setting.first == old.first; });
+    if (!is_set) request.set.push_back(old);
   }
 }
 

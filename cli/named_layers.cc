@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "graph/error.h"
 #include "planner/planner.h"
 
 namespace cairn {
@@ -70,8 +71,9 @@ std::string NamedLayers::short_name(std::string_view name, std::int32_t layer) c
   return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }
 
-std::string NamedLayers::text(const std::vector<std::int32_t>& places) const {
-  std::string text;
+// "0-9", "12", "encoder.0-5": runs of neighbours.
+std::vector<std::string> NamedLayers::ranges(const std::vector<std::int32_t>& places) const {
+  std::vector<std::string> texts;
   const std::string* stem = nullptr;
   for (std::size_t i = 0; i < places.size();) {
     const NamedLayer& first = layers_[static_cast<std::size_t>(places[i])];
@@ -81,12 +83,27 @@ std::string NamedLayers::text(const std::vector<std::int32_t>& places) const {
       if (next.stem != first.stem || next.number != last_number + 1) break;
       last_number = next.number;
     }
-    if (!text.empty()) text += ", ";
-    if (!has_one_stem_ && (stem == nullptr || *stem != first.stem)) text += first.stem + ".";
+    const bool says_stem = !has_one_stem_ && (stem == nullptr || *stem != first.stem);
     stem = &first.stem;
-    text += last_number == first.number ? fmt::format("{}", first.number)
-                                        : fmt::format("{}-{}", first.number, last_number);
+    texts.push_back(
+        fmt::format("{}{}{}", says_stem ? first.stem + "." : "", first.number,
+                    last_number == first.number ? "" : fmt::format("-{}", last_number)));
   }
+  return texts;
+}
+
+std::string NamedLayers::text(const std::vector<std::int32_t>& places) const {
+  constexpr std::size_t kMostRanges = 12;
+  constexpr std::size_t kFirstRanges = 6;
+  constexpr std::size_t kLastRanges = 2;
+  std::vector<std::string> texts = ranges(places);
+  const bool is_long = texts.size() > kMostRanges;
+  if (is_long) {
+    texts.erase(texts.begin() + kFirstRanges, texts.end() - kLastRanges);
+    texts.insert(texts.begin() + kFirstRanges, "...");
+  }
+  std::string text = join_names(texts);
+  if (is_long) text += fmt::format(" ({} layers)", places.size());
   if (!has_one_stem_) return text;
   return fmt::format("layer{} {}", places.size() == 1 ? "" : "s", text);
 }

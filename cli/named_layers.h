@@ -34,10 +34,12 @@ class NamedLayers {
   // The name without that of the layer: "attn".
   std::string short_name(std::string_view name, std::int32_t layer) const;
   // Of places in all(), in order: "layers 0-9, 12", "layer 3"; where there are several stems
-  // "encoder.0-5, decoder.0-2".
+  // "encoder.0-5, decoder.0-2"; of very many ranges the first, the last, and how many layers.
   std::string text(const std::vector<std::int32_t>& places) const;
 
  private:
+  std::vector<std::string> ranges(const std::vector<std::int32_t>& places) const;
+
   std::vector<NamedLayer> layers_ = {};
   std::vector<std::int32_t> at_position_ = {};
   bool has_one_stem_ = true;

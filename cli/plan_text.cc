@@ -25,7 +25,9 @@ std::string budget_line(const PlanReport& report) {
   std::string text = bytes_text(report.budget_bytes);
   switch (budget.kind) {
     case BudgetKind::kBytes:
-      text += fmt::format(" ({} bytes)", grouped_text(report.budget_bytes));
+      if (report.budget_bytes >= 1024) {
+        text += fmt::format(" ({} bytes)", grouped_text(report.budget_bytes));
+      }
       break;
     case BudgetKind::kPercent:
       text += fmt::format(": {} of the {} that keeping everything peaks at", budget.text,
@@ -105,7 +107,7 @@ std::string bound_text(const PlanReport& report) {
 }
 
 std::string step_time_text(const PlanReport& report) {
-  const std::string time = duration_text(report.answer->evaluation.time->total_ns);
+  std::string time = duration_text(report.answer->evaluation.time->total_ns);
   if (report.answer->extra_cost == 0) return time;
   return fmt::format("{}: {} instead of {}", cost_text(report, report.answer->extra_cost), time,
                      duration_text(*report.keep_all_ns));

@@ -59,10 +59,9 @@ class Describer {
     return layers_.all()[static_cast<std::size_t>(place)];
   }
 
-  // The ops from `begin` to `end` by their names in `base`, a layer or -1; a name of another layer
-  // says how many layers on it is, so that equal texts mean equal ops.
+  // The ops from `begin` to `end`, by their names in `base` where they are of that layer.
   std::string span_text(std::int32_t begin, std::int32_t end, std::int32_t base) const {
-    const std::string first = layers_.short_name(op_name(begin), base);
+    std::string first = layers_.short_name(op_name(begin), base);
     if (end - begin == 1) return first;
     return fmt::format("{} to {}", first, layers_.short_name(op_name(end - 1), base));
   }
@@ -251,12 +250,15 @@ class Describer {
     const std::int32_t size =
         item.last_layer >= 0 ? item.last_layer - item.first_layer + 1 : item.end - item.begin;
     if (size > 1 && group.count == 1 && item.last_layer >= 0) text += " together";
-    if (size > 1 && group.count > 1) {
-      text += fmt::format(" {}{} at a time", size, item.last_layer >= 0 ? "" : " ops");
+    const bool is_of_layers = item.last_layer >= 0;
+    const bool says_size = group.count > 1 && (size > 1 || !is_of_layers);
+    if (says_size) {
+      text +=
+          fmt::format(" {}{} at a time", size, is_of_layers ? "" : (size == 1 ? " op" : " ops"));
     }
     const Region& region = *item.regions[0];
     if (region.keep.empty()) return text;
-    return text + (size > 1 ? ", but " : " but ") + keep_text(region);
+    return text + (size > 1 || says_size ? ", but " : " but ") + keep_text(region);
   }
 
   void describe(std::int32_t begin, std::int32_t end, const std::vector<Region>& regions,

@@ -47,7 +47,7 @@ class Comparison {
   std::string text() const {
     const std::size_t common = std::min(then_.ops.size(), now_.ops.size());
     for (std::size_t i = 0; i < common; ++i) {
-      const std::string text = difference(i);
+      std::string text = difference(i);
       if (!text.empty()) return text;
     }
     if (then_.ops.size() > common) {
@@ -67,7 +67,7 @@ class Comparison {
     }
     for (const auto list : {&Op::inputs, &Op::outputs, &Op::auxiliaries}) {
       const char* const verb = list == &Op::inputs ? "read" : "made";
-      if (const std::string text = difference(a, a.*list, b.*list, verb); !text.empty()) {
+      if (std::string text = difference(a, a.*list, b.*list, verb); !text.empty()) {
         return text;
       }
     }

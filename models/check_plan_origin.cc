@@ -136,10 +136,26 @@ std::string missing_op(const Node& regions, const std::set<std::string_view>& op
     }
     const Entry* const inner = find_entry(region, "regions");
     if (inner == nullptr) continue;
-    const std::string name = missing_op(inner->value, ops);
+    std::string name = missing_op(inner->value, ops);
     if (!name.empty()) return name;
   }
   return {};
+}
+
+std::string missing_op(const Document& document, const Graph& graph) {
+  const Entry* const regions = find_entry(document.root, "regions");
+  if (regions == nullptr) return {};
+  std::set<std::string_view> ops;
+  for (const Op& op : graph.ops) ops.insert(op.name);
+  return missing_op(regions->value, ops);
+}
+
+// Where the file says what is not so: an option, or else the graph.
+Position place_of(const Document& document, const Differences& differences) {
+  if (differences.texts.empty()) return find_entry(document.root, "graph")->key_position;
+  const Entry* const model = find_entry(document.root, "model");
+  const Entry* const word = find_entry(model->value, differences.first_key);
+  return word == nullptr ? model->key_position : word->key_position;
 }
 
 }  // namespace
@@ -152,24 +168,15 @@ void check_plan_origin(const Document& document, const ModelRequest& request,
   if (then.graph->parts == now.graph->parts) return;
   Differences differences;
   if (then.model) differences = differing_words(then, now);
-  const Entry* place = find_entry(document.root, "graph");
-  if (!differences.texts.empty()) {
-    const Entry* const word =
-        find_entry(find_entry(document.root, "model")->value, differences.first_key);
-    place = word == nullptr ? find_entry(document.root, "model") : word;
-  } else if (then.model) {
-    differences.texts.push_back("the same was asked for, but the model has changed since");
+  const Position place = place_of(document, differences);
+  if (then.model && differences.texts.empty()) {
+    differences.texts.emplace_back("the same was asked for, but the model has changed since");
   }
   differences.texts.push_back(graph_difference(then, model.graph, *now.graph));
-  if (const Entry* const regions = find_entry(document.root, "regions")) {
-    std::set<std::string_view> ops;
-    for (const Op& op : model.graph.ops) ops.insert(op.name);
-    const std::string name = missing_op(regions->value, ops);
-    if (!name.empty()) {
-      differences.texts.push_back(fmt::format("op {} is not in this graph", in_quotes(name)));
-    }
+  if (const std::string name = missing_op(document, model.graph); !name.empty()) {
+    differences.texts.push_back(fmt::format("op {} is not in this graph", in_quotes(name)));
   }
-  fail_at(document, place->key_position,
+  fail_at(document, place,
           fmt::format("this plan is for another graph: {}", fmt::join(differences.texts, "; ")));
 }
 

@@ -25,7 +25,6 @@ class ModelPartReader {
   ModelPartReader(const Document& document, const Node& node)
       : fields_(document, node, fmt::format("{}: key 'model'", kWhat)),
         document_(document),
-        node_(node),
         folder_(fs::path(document.file_name).parent_path()) {}
 
   void read(PlanOrigin& origin) {
@@ -95,7 +94,7 @@ class ModelPartReader {
 
   std::string one_of(std::string_view key, const std::string& usual,
                      const std::vector<std::string>& known) {
-    const std::string text = fields_.optional_text(key).value_or(usual);
+    std::string text = fields_.optional_text(key).value_or(usual);
     if (std::find(known.begin(), known.end(), text) == known.end()) {
       fields_.fail_at_key(key, fmt::format("expected one of {}, found {}{}", join_names(known),
                                            in_quotes(text), did_you_mean(text, known)));
@@ -107,7 +106,7 @@ class ModelPartReader {
     const Node* const node = fields_.find("set");
     if (node == nullptr) return;
     const std::string what = fields_.what_of("set");
-    Fields(document_, *node, what);  // refuses what is no mapping
+    const Fields mapping(document_, *node, what);  // refuses what is none
     for (const Entry& entry : node->entries) {
       request.set.emplace_back(entry.key, to_text(document_, entry.value, what));
     }
@@ -130,7 +129,6 @@ class ModelPartReader {
 
   Fields fields_;
   const Document& document_;
-  const Node& node_;
   fs::path folder_ = {};
 };
 

@@ -12,36 +12,6 @@ using Row = std::vector<std::int64_t>;  // by slots held
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// What the root adds over a block or an option.
-struct Kept {
-  std::int64_t held_slots = 0;
-  std::int64_t peak_slots = 0;
-  std::int64_t cost = 0;
-  std::int64_t end = 0;
-};
-
-std::vector<Kept> kept_from(const Chain& chain, const ChainSums& sums, const SlotUnit& unit,
-                            std::int64_t i) {
-  const auto n = static_cast<std::int64_t>(chain.blocks.size());
-  const ChainBlock& block = chain.blocks[at(i)];
-  std::vector<Kept> kept = {
-      {.held_slots = unit.slots_of(block.held_bytes),
-       .peak_slots = unit.slots_of(
-           std::max(block.forward_peak_bytes,
-                    block.backward_peak_bytes + sums.parameter_gradient_bytes(i + 1, n))),
-       .end = i + 1}};
-  for (const KeepOption& option : chain.options) {
-    if (option.begin != i) continue;
-    kept.push_back({.held_slots = unit.slots_of(option.held_bytes),
-                    .peak_slots = unit.slots_of(std::max(
-                        option.forward_peak_bytes,
-                        option.backward_peak_bytes + sums.parameter_gradient_bytes(option.end, n))),
-                    .cost = option.extra_cost,
-                    .end = option.end});
-  }
-  return kept;
-}
-
 void take_least(std::int64_t& least, std::int64_t cost) { least = std::min(least, cost); }
 
 }  // namespace
@@ -66,8 +36,12 @@ BudgetBound::BudgetBound(const Chain& chain, const ChainSums& sums, const SlotUn
   const std::size_t size = at((block_count_ + 1) * (slot_count_ + 1));
   before_.assign(size, kInfiniteCost);
   behind_.assign(size, kInfiniteCost);
+  std::int64_t slack_slots = 0;  // a recompute that keeps its first block may let go of its input
   for (const ChainBlock& block : chain.blocks) {
     input_slots_.push_back(unit.slots_of(block.input_bytes));
+    slack_slots_.push_back(std::max(slack_slots, input_slots_.back()));
+    slack_slots =
+        std::max(slack_slots, input_slots_.back() - unit.slots_of(block.inner_held_bytes));
   }
   add_behind(chain, unit);
   add_before(chain, unit);
@@ -79,11 +53,12 @@ void BudgetBound::add_behind(const Chain& chain, const SlotUnit& unit) {
   outside.back().assign(at(width), 0);
   for (std::int64_t held = 0; held < width; ++held) behind(block_count_, held) = 0;
   for (std::int64_t i = block_count_ - 1; i >= 0; --i) {
-    for (const Kept& kept : kept_from(chain, sums_, unit, i)) {
-      const std::int64_t most = slot_count_ - std::max(kept.peak_slots, kept.held_slots);
+    for (const KeptChoice& kept : kept_choices(chain, sums_, i)) {
+      const std::int64_t kept_slots = unit.slots_of(kept.held_bytes);
+      const std::int64_t most = slot_count_ - std::max(unit.slots_of(kept.peak_bytes), kept_slots);
       for (std::int64_t held = 0; held <= most; ++held) {
         take_least(outside[at(i)][at(held)],
-                   kept.cost + outside[at(kept.end)][at(held + kept.held_slots)]);
+                   kept.extra_cost + outside[at(kept.end)][at(held + kept_slots)]);
       }
     }
     const bool may_drop = i < block_count_ - 1;
@@ -101,21 +76,23 @@ void BudgetBound::add_behind(const Chain& chain, const SlotUnit& unit) {
 
 void BudgetBound::add_before(const Chain& chain, const SlotUnit& unit) {
   const std::int64_t width = slot_count_ + 1;
-  std::vector<Row> outside(at(block_count_ + 1), Row(at(width), kInfiniteCost));
+  std::vector<Row>& outside = before_root_;
+  outside.assign(at(block_count_ + 1), Row(at(width), kInfiniteCost));
   outside.front().assign(at(width), 0);
   for (std::int64_t i = 0; i < block_count_; ++i) {
     for (std::int64_t held = 0; held < width; ++held) {  // costs fall as more is held
       if (held == 0) continue;
       take_least(outside[at(i)][at(held)], outside[at(i)][at(held - 1)]);
     }
-    for (const Kept& kept : kept_from(chain, sums_, unit, i)) {
-      const std::int64_t most = slot_count_ - std::max(kept.peak_slots, kept.held_slots);
+    for (const KeptChoice& kept : kept_choices(chain, sums_, i)) {
+      const std::int64_t kept_slots = unit.slots_of(kept.held_bytes);
+      const std::int64_t most = slot_count_ - std::max(unit.slots_of(kept.peak_bytes), kept_slots);
       for (std::int64_t held = 0; held <= most; ++held) {
-        take_least(outside[at(kept.end)][at(held + kept.held_slots)],
-                   kept.cost + outside[at(i)][at(held)]);
+        take_least(outside[at(kept.end)][at(held + kept_slots)],
+                   kept.extra_cost + outside[at(i)][at(held)]);
       }
     }
-    if (i == block_count_ - 1) break;
+    if (i == block_count_ - 1) return;
     const std::int64_t cost = dropped_cost(chain, i);
     for (std::int64_t held = 0; held < width; ++held) {
       if (held >= input_slots_[at(i)]) {
@@ -137,7 +114,7 @@ BudgetBound::Limits BudgetBound::limits(std::int64_t first, std::int64_t last,
   const std::int64_t held = find_at_most(outer, later, left_over, width);
   if (held == width) return {};
   const std::int64_t rest = least_sum(outer + held, later + held, width - held);
-  return {.slots = std::min(slot_count_, slot_count_ - held + input_slots_[at(first)]),
+  return {.slots = std::min(slot_count_, slot_count_ - held + slack_slots_[at(first)]),
           .repeated_cost = left_over - rest};
 }
 

@@ -25,6 +25,10 @@ class BudgetBound {
   };
   // Of the range, when a plan is known that costs `plan_cost`.
   Limits limits(std::int64_t first, std::int64_t last, std::int64_t plan_cost) const;
+  // The least cost of the blocks before one in the root, when the root holds at most so many slots.
+  std::int64_t cost_before(std::int64_t block, std::int64_t held_slots) const {
+    return before_root_[static_cast<std::size_t>(block)][static_cast<std::size_t>(held_slots)];
+  }
 
  private:
   std::int64_t& before(std::int64_t block, std::int64_t slots);
@@ -37,9 +41,13 @@ class BudgetBound {
   std::int64_t block_count_ = 0;
   std::int64_t slot_count_ = 0;
   std::vector<std::int64_t> input_slots_ = {};
+  // For each first block of a range, by how much what is held before it in some recompute can fall
+  // short of what its region's input and the root hold.
+  std::vector<std::int64_t> slack_slots_ = {};
   // Both indexed by block and by slots held. Before: the least cost of the blocks before when this
   // one is in a region and so much is held, the region's input included. Behind: of this block and
   // those behind it, in a region still or not, when so much is held.
+  std::vector<std::vector<std::int64_t>> before_root_ = {};
   std::vector<std::int64_t> before_ = {};
   std::vector<std::int64_t> behind_ = {};
 };

@@ -71,12 +71,14 @@ std::vector<ChainItem> nest(std::vector<FlatItem> flat) {
 
 }  // namespace
 
-std::vector<ChainItem> items_of_choices(const RootFrontier& root, const NestedTable& table,
-                                        std::int64_t block_count, std::int64_t bytes) {
+std::vector<ChainItem> items_of_choices(const Chain& chain, const ChainSums& sums,
+                                        const NestedTable& table, const RootPoints& root,
+                                        std::int64_t bytes) {
   std::vector<FlatItem> flat;
   std::vector<Recompute> regions;
+  const auto block_count = static_cast<std::int64_t>(chain.blocks.size());
   for (std::int64_t first = 0; first < block_count;) {
-    const RootChoice choice = root.best_choice(first, bytes);
+    const RootChoice choice = best_root_choice(chain, sums, table, root, first, bytes);
     CAIRN_CHECK(choice.end > first, "no choice gives the cost of a point");
     ChainItem item = make_item(ChainItem::Kind::kKept, first, choice.end);
     if (choice.kind == RootChoice::Kind::kOption) {

@@ -33,10 +33,40 @@ bool offers_plans(const PlanRequest& request) {
     case Algorithm::kSelective:
     case Algorithm::kChain:
     case Algorithm::kAuto:
-      return request.target != Target::kMegatron;
+      return request.target != Target::kMegatron && request.target != Target::kTorchtitan;
     default:
       return false;
   }
+}
+
+// "attn" of "layers.3.attn": what stands behind the layer's number.
+std::string_view name_in_layer(std::string_view name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t dot = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, dot - begin);
+    const bool is_number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+      return c >= '0' && c <= '9';
+    });
+    if (is_number && dot < name.size()) return name.substr(dot + 1);
+    begin = dot + 1;
+  }
+  return name;
+}
+
+// What the block makes under one of the names.
+std::vector<TensorId> tensors_named(const Graph& graph, const Block& block,
+                                    const std::vector<std::string_view>& names) {
+  std::vector<TensorId> found;
+  for (std::int32_t i = block.begin; i < block.end; ++i) {
+    const Op& op = graph.ops[static_cast<std::size_t>(i)];
+    for (const auto* made : {&op.outputs, &op.auxiliaries}) {
+      for (const TensorId tensor : *made) {
+        const std::string_view name = name_in_layer(graph.tensor(tensor).name);
+        if (std::find(names.begin(), names.end(), name) != names.end()) found.push_back(tensor);
+      }
+    }
+  }
+  return found;
 }
 
 std::vector<Region> regions_of(const ChainProblem& problem, const std::vector<ChainItem>& items) {
@@ -58,7 +88,8 @@ std::vector<Region> regions_of(const ChainProblem& problem, const std::vector<Ch
 
 ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request,
                        std::int64_t largest_budget_bytes)
-    : request_(request),
+    : graph_(graph),
+      request_(request),
       problem_(chain_problem(graph, request, form_of(request))),
       keep_all_(keep_all_plan(graph)) {
   keep_all_.algorithm = strategy_name({.algorithm = request.strategy.algorithm == Algorithm::kAuto
@@ -87,12 +118,37 @@ PlanList ChainPlans::list() const {
   return list;
 }
 
+std::vector<Plan> ChainPlans::same_choice_plans() const {
+  std::vector<Plan> plans;
+  if (request_.target != Target::kTorchtitan) return plans;
+  const std::vector<KeepOption>& options = problem_.chain.options;
+  for (const KeepOption& choice : options) {
+    if (choice.begin != options.front().begin) break;  // all choices of the first layer
+    std::vector<std::string_view> names;
+    for (const TensorId kept : choice.keep) {
+      names.push_back(name_in_layer(graph_.tensor(kept).name));
+    }
+    Plan plan = keep_all_;
+    for (std::size_t b = 0; b + 1 < problem_.blocks.size(); ++b) {
+      const Block& block = problem_.blocks[b];
+      if (block.layer < 0) continue;
+      plan.regions.push_back(
+          {.begin = block.begin, .end = block.end, .keep = tensors_named(graph_, block, names)});
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
 std::string ChainPlans::optimal_for() const {
   if (!solution_) return "";
-  const std::string_view what = request_.strategy.algorithm == Algorithm::kSelective
-                                    ? "keep lists of regions of one layer"
-                                    : "nested-region plans";
-  return fmt::format("{} of {} blocks", what, problem_.blocks.size());
+  const std::size_t count = problem_.blocks.size();
+  if (request_.target == Target::kHf) return fmt::format("whole layers of {} blocks", count);
+  if (!problem_.is_exact) return "";
+  if (request_.strategy.algorithm == Algorithm::kSelective) {
+    return fmt::format("keep lists of single layers, of {} blocks", count);
+  }
+  return fmt::format("nested regions of {} blocks, and keep lists of blocks and layers", count);
 }
 
 }  // namespace cairn

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "graph/graph.h"
 #include "planner/budget_search.h"
@@ -16,16 +17,20 @@ namespace cairn {
 
 class ChainPlans {
  public:
-  // For budgets up to `largest_budget_bytes`. Keeps a reference to the request. Throws InputError.
+  // For budgets up to `largest_budget_bytes`. Keeps references to both. Throws InputError.
   ChainPlans(const Graph& graph, const PlanRequest& request, std::int64_t largest_budget_bytes);
 
   // Empty where the request's algorithm or target has no use for a chain. Refers to this object.
   PlanList list() const;
+  // For a target that makes one choice for all layers: each keep list of the first layer's frontier
+  // in every layer, by the tensors' names.
+  std::vector<Plan> same_choice_plans() const;
   const ChainProblem& problem() const { return problem_; }
   // "nested-region plans of 66 blocks"; "" without a list.
   std::string optimal_for() const;
 
  private:
+  const Graph& graph_;
   const PlanRequest& request_;
   ChainProblem problem_ = {};
   Plan keep_all_ = {};

@@ -1,12 +1,13 @@
 #include "planner/chain_problem.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "planner/chain_from_graph.h"
-#include "planner/keep_sets_tmp.h"
+#include "planner/keep_frontier.h"
 #include "planner/reduced_graph.h"
 
 namespace cairn {
@@ -25,7 +26,7 @@ std::int64_t resident_parameter_bytes(const Graph& graph, const TrainingStep& st
 }
 
 // Half-open ranges of blocks.
-struct Span {
+struct BlockRange {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
@@ -66,12 +67,24 @@ class ProblemBuilder {
     reduced_costs_ = op_costs(reduced_.graph, request_.setting.device);
     reduced_costs_.unit = problem_.costs.unit;
     expand_chain();
-    for (const Span& span : spans()) add_options(span);
+    if (form_.keep_lists) {
+      for (const BlockRange& span : spans()) add_options(span);
+    } else {
+      add_plain_regions();
+    }
     restrict_blocks();
     return std::move(problem_);
   }
 
  private:
+  // A frontier, and what it is that of.
+  struct Solved {
+    std::vector<std::int32_t> kinds = {};
+    BlockRange where = {};  // of the reduced graph
+    KeepConstraints constraints = {};
+    KeepFrontier frontier = {};
+  };
+
   void expand_chain() {
     const Chain reduced =
         chain_from_graph(reduced_.graph, reduced_.blocks, request_.setting, reduced_costs_);
@@ -88,9 +101,9 @@ class ProblemBuilder {
 
   // What may be a region with a keep list: layers, and unless only these may, blocks. Never the
   // last block.
-  std::vector<Span> spans() const {
+  std::vector<BlockRange> spans() const {
     const std::vector<Block>& blocks = problem_.blocks;
-    std::vector<Span> spans;
+    std::vector<BlockRange> spans;
     for (std::size_t b = 0; b + 1 < blocks.size();) {
       std::size_t end = b + 1;
       while (end + 1 < blocks.size() && blocks[b].layer >= 0 &&
@@ -107,7 +120,7 @@ class ProblemBuilder {
   }
 
   // The blocks of the reduced graph that stand for the span's; empty when they are not in one run.
-  Span reduced_span(const Span& span) const {
+  BlockRange reduced_range(const BlockRange& span) const {
     const auto first = static_cast<std::size_t>(reduced_.block_of[span.begin]);
     for (std::size_t i = span.begin; i < span.end; ++i) {
       if (static_cast<std::size_t>(reduced_.block_of[i]) != first + (i - span.begin)) return {};
@@ -115,35 +128,100 @@ class ProblemBuilder {
     return {first, first + (span.end - span.begin)};
   }
 
-  const std::vector<KeepSet>& frontier_of(const Span& reduced) {
-    std::vector<std::int32_t> kinds;
-    for (std::size_t i = reduced.begin; i < reduced.end; ++i) {
-      kinds.push_back(reduced_.blocks[i].kind);
+  // Those of the tensors that the span makes, in the reduced graph.
+  std::vector<TensorId> in_reduced(const std::vector<TensorId>& tensors, const BlockRange& span,
+                                   const BlockRange& reduced) const {
+    std::vector<TensorId> found;
+    for (const TensorId tensor : tensors) {
+      for (std::size_t i = 0; i < reduced.end - reduced.begin; ++i) {
+        const Block& block = problem_.blocks[span.begin + i];
+        const auto made_at = static_cast<std::int32_t>(graph_.tensor(tensor).producer);
+        if (made_at < block.begin || made_at >= block.end) continue;
+        found.push_back(
+            same_place(graph_, block, tensor, reduced_.graph, reduced_.blocks[reduced.begin + i]));
+      }
     }
-    const auto found = frontiers_.find(kinds);
-    if (found != frontiers_.end()) return found->second;
-    return frontiers_.emplace(kinds, std::vector<KeepSet>{}).first->second;
+    return found;
   }
 
-  void add_options(const Span& span) {
-    const Span reduced = reduced_span(span);
+  // Solved once for all spans of equal blocks and constraints.
+  const Solved& solved_for(const BlockRange& span, const BlockRange& reduced) {
+    Solved solved{.where = reduced,
+                  .constraints = {.keep = in_reduced(request_.keep, span, reduced),
+                                  .recompute = in_reduced(request_.recompute, span, reduced)}};
+    for (std::size_t i = reduced.begin; i < reduced.end; ++i) {
+      solved.kinds.push_back(reduced_.blocks[i].kind);
+    }
+    for (const Solved& known : solved_) {
+      if (known.kinds == solved.kinds && known.constraints.keep == solved.constraints.keep &&
+          known.constraints.recompute == solved.constraints.recompute) {
+        return known;
+      }
+    }
+    const Span ops{.begin = reduced_.blocks[reduced.begin].begin,
+                   .end = reduced_.blocks[reduced.end - 1].end};
+    solved.frontier =
+        keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_, solved.constraints);
+    problem_.is_exact = problem_.is_exact && solved.frontier.is_exact;
+    solved_.push_back(std::move(solved));
+    return solved_.back();
+  }
+
+  void add_options(const BlockRange& span) {
+    const BlockRange reduced = reduced_range(span);
     if (reduced.begin == reduced.end) return;
-    for (const KeepSet& set : frontier_of(reduced)) {
-      if (!form_.keep_lists && !set.keep.empty()) continue;
+    const Solved& solved = solved_for(span, reduced);
+    for (const KeepSet& set : solved.frontier.sets) {
       KeepOption option{.begin = static_cast<std::int32_t>(span.begin),
                         .end = static_cast<std::int32_t>(span.end),
                         .held_bytes = set.held_bytes,
                         .forward_peak_bytes = set.forward_peak_bytes,
                         .backward_peak_bytes = set.backward_peak_bytes,
                         .extra_cost = set.recompute_cost};
-      for (const TensorId tensor : set.keep) option.keep.push_back(tensor);
+      for (const TensorId kept : set.keep)
+        option.keep.push_back(in_whole(kept, span, solved.where));
       problem_.chain.options.push_back(std::move(option));
     }
   }
 
+  // The tensor of the whole graph that stands where `tensor` does in the reduced one.
+  TensorId in_whole(TensorId tensor, const BlockRange& span, const BlockRange& reduced) const {
+    const auto made_at = static_cast<std::int32_t>(reduced_.graph.tensor(tensor).producer);
+    std::size_t i = reduced.begin;
+    while (made_at >= reduced_.blocks[i].end) ++i;
+    return same_place(reduced_.graph, reduced_.blocks[i], tensor, graph_,
+                      problem_.blocks[span.begin + (i - reduced.begin)]);
+  }
+
+  // Layers as one region each that keeps nothing, where keep lists are not for the target.
+  void add_plain_regions() {
+    for (std::size_t b = 0; b + 1 < problem_.blocks.size(); ++b) {
+      if (problem_.blocks[b].layer < 0) continue;
+      const ChainBlock& block = problem_.chain.blocks[b];
+      problem_.chain.options.push_back({.begin = static_cast<std::int32_t>(b),
+                                        .end = static_cast<std::int32_t>(b) + 1,
+                                        .held_bytes = block.input_bytes,
+                                        .forward_peak_bytes = block.sweep_peak_bytes,
+                                        .backward_peak_bytes = block.last_peak_bytes,
+                                        .extra_cost = block.last_cost});
+    }
+  }
+
+  // What is not allowed takes more bytes than there are.
   void restrict_blocks() {
-    if (form_.nesting) return;
-    for (ChainBlock& block : problem_.chain.blocks) block.sweep_peak_bytes = kNotAllowed;
+    for (std::size_t b = 0; b < problem_.blocks.size(); ++b) {
+      ChainBlock& block = problem_.chain.blocks[b];
+      const bool has_keep = has_any(request_.keep, problem_.blocks[b]);
+      if (has_keep || !form_.nesting) block.sweep_peak_bytes = kNotAllowed;
+      if (has_any(request_.recompute, problem_.blocks[b])) block.forward_peak_bytes = kNotAllowed;
+    }
+  }
+
+  bool has_any(const std::vector<TensorId>& tensors, const Block& block) const {
+    return std::any_of(tensors.begin(), tensors.end(), [&](TensorId tensor) {
+      const auto made_at = static_cast<std::int32_t>(graph_.tensor(tensor).producer);
+      return made_at >= block.begin && made_at < block.end;
+    });
   }
 
   const Graph& graph_;
@@ -152,7 +230,7 @@ class ProblemBuilder {
   ChainProblem problem_ = {};
   ReducedGraph reduced_ = {};
   OpCosts reduced_costs_ = {};
-  std::map<std::vector<std::int32_t>, std::vector<KeepSet>> frontiers_ = {};
+  std::deque<Solved> solved_ = {};  // references to it last
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "planner/budget_bound.h"
 #include "planner/chain_items.h"
 #include "planner/chain_sums.h"
+#include "planner/root_hull.h"
 #include "planner/slot_unit.h"
 
 namespace cairn {
@@ -22,9 +23,10 @@ constexpr std::int64_t kSplitStateLimit = std::int64_t{3'000'000'000};
 constexpr std::int64_t kLeastSlotLimit = 512;
 constexpr std::int64_t kExactSlotLimit = 32768;
 constexpr std::int64_t kRoundedSlotLimit = 4096;
-constexpr std::int64_t kBucketsPerSlot = 4;      // of the root, where sizes are rounded
-constexpr std::int64_t kFirstRegionBlocks = 16;  // in the first search for some plan
-constexpr std::int64_t kThreadedBlocks = 64;     // fewer are solved before a second thread is up
+constexpr std::int64_t kBucketsPerSlot = 4;  // of the root, where sizes are rounded
+// Up to so many blocks, points that fall together lower the bound less than the hull does.
+constexpr std::int64_t kBucketBoundBlocks = 64;
+constexpr std::int64_t kThreadedBlocks = 64;  // fewer are solved before a second thread is up
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -41,6 +43,10 @@ std::int64_t usual_slot_limit(const ChainSums& sums, const std::vector<std::int3
   }
   return std::clamp(std::min(kStateLimit / rows, kSplitStateLimit / splits), kLeastSlotLimit,
                     kExactSlotLimit);
+}
+
+std::int64_t bucket_bytes_of(const SlotUnit& unit) {
+  return std::max<std::int64_t>(1, unit.bytes / kBucketsPerSlot);
 }
 
 int thread_count_of(const ChainSolverOptions& options, const ChainSums& sums) {
@@ -61,15 +67,16 @@ struct ChainSolution::Solved {
   Chain chain = {};
   ChainSums sums = {};
   std::unique_ptr<NestedTable> table = {};
-  std::unique_ptr<RootFrontier> root = {};
+  RootPoints root = {};
 
-  void solve(std::int64_t limit_bytes, const SlotUnit& unit, std::int64_t bucket_bytes,
+  void solve(std::int64_t limit_bytes, const SlotUnit& unit, bool is_exact,
              std::vector<std::int32_t> first_equal, const ChainSolverOptions& options) {
     table = std::make_unique<NestedTable>(chain, sums, std::move(first_equal), unit,
                                           unit.slots_within(limit_bytes),
                                           nested_options_of(options, sums));
     table->extend(sums.region_blocks, nullptr, 0);
-    root = std::make_unique<RootFrontier>(chain, sums, *table, limit_bytes, bucket_bytes);
+    root = is_exact ? exact_root_points(chain, sums, *table, nullptr, 0)
+                    : rounded_root_points(chain, sums, *table, limit_bytes, bucket_bytes_of(unit));
   }
 
   // Regions of twice as many blocks, again and again: the best plan so far says which rows of
@@ -81,10 +88,11 @@ struct ChainSolution::Solved {
                                           slot_count, nested_options_of(options, sums));
     const BudgetBound bound(chain, sums, unit, slot_count);
     std::int64_t plan_cost = kInfiniteCost;
-    for (std::int64_t blocks = kFirstRegionBlocks;; blocks *= 2) {
-      table->extend(blocks, plan_cost < kInfiniteCost ? &bound : nullptr, plan_cost);
-      root = std::make_unique<RootFrontier>(chain, sums, *table, limit_bytes, unit.bytes);
-      plan_cost = std::min(plan_cost, cost_within(root->points(0), limit_bytes));
+    for (std::int64_t blocks = options.first_region_blocks;; blocks *= 2) {
+      const BudgetBound* const known = plan_cost < kInfiniteCost ? &bound : nullptr;
+      table->extend(blocks, known, plan_cost);
+      root = exact_root_points(chain, sums, *table, known, plan_cost);
+      plan_cost = std::min(plan_cost, cost_within(root.from.front(), slot_count * unit.bytes));
       if (blocks >= sums.region_blocks) return;
     }
   }
@@ -120,23 +128,32 @@ ChainSolution::ChainSolution(const Chain& chain, std::int64_t largest_budget_byt
       first_equal.empty()) {
     solved_->solve_pruned(limit_bytes, unit, options);
   } else {
-    const std::int64_t bucket_bytes =
-        statistics_.is_exact ? unit.bytes : std::max<std::int64_t>(1, unit.bytes / kBucketsPerSlot);
-    solved_->solve(limit_bytes, unit, bucket_bytes, first_equal, options);
+    solved_->solve(limit_bytes, unit, statistics_.is_exact, first_equal, options);
     if (!statistics_.is_exact && options.has_lower_bound) {
-      Solved lower = {.chain = chain, .sums = sums};
-      lower.solve(limit_bytes, {.bytes = unit.bytes, .rounds_up = false}, bucket_bytes, first_equal,
-                  options);
-      lower_points_ = lower.root->points(0);
+      solve_lower(limit_bytes, unit.bytes, std::move(first_equal), options);
     }
   }
   statistics_.unit_bytes = unit.bytes;
   statistics_.slot_count = solved_->table->slot_count();
   statistics_.nested = solved_->table->statistics();
-  statistics_.root_split_count = solved_->root->split_count();
-  points_ = solved_->root->points(0);
+  statistics_.root_split_count = solved_->root.split_count;
+  points_ = solved_->root.from.front();
   for (ChainPoint& point : points_) point.need_bytes += chain.base_bytes;
-  for (ChainPoint& point : lower_points_) point.need_bytes += chain.base_bytes;
+}
+
+void ChainSolution::solve_lower(std::int64_t limit_bytes, std::int64_t unit_bytes,
+                                std::vector<std::int32_t> first_equal,
+                                const ChainSolverOptions& options) {
+  const Chain& chain = solved_->chain;
+  const ChainSums& sums = solved_->sums;
+  const SlotUnit unit = {.bytes = unit_bytes, .rounds_up = false};
+  NestedTable table(chain, sums, std::move(first_equal), unit, unit.slots_within(limit_bytes),
+                    nested_options_of(options, sums));
+  table.extend(sums.region_blocks, nullptr, 0);
+  lower_hull_ = root_hull(chain, sums, table);
+  if (sums.region_blocks > kBucketBoundBlocks) return;
+  lower_points_ =
+      rounded_root_points(chain, sums, table, limit_bytes, bucket_bytes_of(unit)).from.front();
 }
 
 std::vector<ChainItem> ChainSolution::items_of(std::int64_t budget_bytes) const {
@@ -145,13 +162,18 @@ std::vector<ChainItem> ChainSolution::items_of(std::int64_t budget_bytes) const 
   const auto above = std::upper_bound(
       points_.begin(), points_.end(), budget_bytes,
       [](std::int64_t budget, const ChainPoint& point) { return budget < point.need_bytes; });
-  return items_of_choices(*solved_->root, *solved_->table,
-                          static_cast<std::int64_t>(solved_->chain.blocks.size()),
+  return items_of_choices(solved_->chain, solved_->sums, *solved_->table, solved_->root,
                           std::prev(above)->need_bytes - solved_->chain.base_bytes);
 }
 
 std::int64_t ChainSolution::lower_bound(std::int64_t budget_bytes) const {
-  return cost_within(lower_points_.empty() ? points_ : lower_points_, budget_bytes);
+  if (statistics_.is_exact) return cost_within(points_, budget_bytes);
+  const std::int64_t bytes = budget_bytes - solved_->chain.base_bytes;
+  if (bytes < 0) return kInfiniteCost;
+  std::int64_t bound = 0;
+  if (!lower_hull_.empty()) bound = hull_cost_within(lower_hull_, bytes);
+  if (!lower_points_.empty()) bound = std::max(bound, cost_within(lower_points_, bytes));
+  return bound;
 }
 
 std::int64_t ChainSolution::least_need_bytes() const {

@@ -6,7 +6,7 @@
 
 #include "planner/chain.h"
 #include "planner/nested_table.h"
-#include "planner/root_frontier.h"
+#include "planner/root_points.h"
 
 // The cheapest nested-region plan of a chain of blocks, for every budget up to one: of all ways to
 // keep blocks, to take options and to nest regions. Exact in bytes where the sizes have a common
@@ -26,7 +26,8 @@ struct ChainSolverOptions {
   bool share_equal_rows = true;
   bool skip_by_samples = true;
   bool try_likely_splits_first = true;
-  bool prune_by_budget = true;  // where one budget is asked for
+  bool prune_by_budget = true;            // where one budget is asked for
+  std::int64_t first_region_blocks = 16;  // of regions in the first search for some plan, then
 };
 
 // Blocks [begin, end) of a plan.
@@ -40,7 +41,7 @@ struct ChainItem {
 };
 
 struct ChainStatistics {
-  NestedStatistics nested = {};
+  RowStatistics nested = {};
   std::int64_t root_split_count = 0;
   std::int64_t unit_bytes = 1;
   std::int64_t slot_count = 0;
@@ -62,7 +63,8 @@ class ChainSolution {
   // The plan of the last point within the budget, which there must be. It may be cheaper than the
   // point says where sizes were rounded.
   std::vector<ChainItem> items_of(std::int64_t budget_bytes) const;
-  // No choice of regions and options costs less within the budget; kInfiniteCost when none fits.
+  // No choice of regions and options costs less within the budget; kInfiniteCost when it is certain
+  // that none fits.
   std::int64_t lower_bound(std::int64_t budget_bytes) const;
   // The least budget that any choice fits in.
   std::int64_t least_need_bytes() const;
@@ -71,9 +73,14 @@ class ChainSolution {
  private:
   struct Solved;
 
+  void solve_lower(std::int64_t limit_bytes, std::int64_t unit_bytes,
+                   std::vector<std::int32_t> first_equal, const ChainSolverOptions& options);
+
   std::unique_ptr<Solved> solved_;
   ChainPoints points_ = {};
-  ChainPoints lower_points_ = {};  // from sizes rounded down; empty where nothing was rounded
+  // Of sizes rounded down, above the chain's base; empty where nothing was rounded.
+  ChainPoints lower_hull_ = {};
+  ChainPoints lower_points_ = {};
   ChainStatistics statistics_ = {};
 };
 

@@ -92,6 +92,30 @@ std::vector<std::int64_t> least_recompute_bytes(const Chain& chain, const ChainS
 
 }  // namespace
 
+std::vector<KeptChoice> kept_choices(const Chain& chain, const ChainSums& sums,
+                                     std::int64_t first) {
+  const std::int64_t n = block_count(chain);
+  const ChainBlock& block = block_at(chain, first);
+  std::vector<KeptChoice> choices = {
+      {.end = first + 1,
+       .held_bytes = block.held_bytes,
+       .peak_bytes =
+           std::max(block.forward_peak_bytes,
+                    block.backward_peak_bytes + sums.parameter_gradient_bytes(first + 1, n))}};
+  for (std::size_t i = 0; i < chain.options.size(); ++i) {
+    const KeepOption& option = chain.options[i];
+    if (option.begin != first) continue;
+    choices.push_back({.option = static_cast<std::int64_t>(i),
+                       .end = option.end,
+                       .held_bytes = option.held_bytes,
+                       .peak_bytes = std::max(option.forward_peak_bytes,
+                                              option.backward_peak_bytes +
+                                                  sums.parameter_gradient_bytes(option.end, n)),
+                       .extra_cost = option.extra_cost});
+  }
+  return choices;
+}
+
 ChainSums sum_chain(const Chain& chain) {
   ChainSums sums;
   const std::int64_t n = block_count(chain);
@@ -111,16 +135,13 @@ ChainSums sum_chain(const Chain& chain) {
 }
 
 std::int64_t keep_all_bytes(const Chain& chain, const ChainSums& sums) {
-  const std::int64_t n = block_count(chain);
   std::int64_t held_bytes = 0;
   std::int64_t peak_bytes = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const ChainBlock& block = block_at(chain, i);
-    const std::int64_t block_peak_bytes =
-        std::max(block.forward_peak_bytes,
-                 block.backward_peak_bytes + sums.parameter_gradient_bytes(i + 1, n));
-    peak_bytes = std::max(peak_bytes, held_bytes + block_peak_bytes);
-    held_bytes += block.held_bytes;
+  for (std::int64_t i = 0; i < block_count(chain); ++i) {
+    const KeptChoice kept = kept_choices(chain, sums, i).front();
+    peak_bytes = std::max(peak_bytes, held_bytes + kept.peak_bytes);
+    held_bytes += kept.held_bytes;
+    peak_bytes = std::max(peak_bytes, held_bytes);
   }
   return peak_bytes;
 }
@@ -131,23 +152,17 @@ std::int64_t least_chain_bytes(const Chain& chain, const ChainSums& sums) {
   std::vector<std::int64_t> needs(static_cast<std::size_t>(n + 1), kNever);
   needs.back() = 0;
   for (std::int64_t i = n - 1; i >= 0; --i) {
-    const ChainBlock& block = block_at(chain, i);
     std::int64_t& need = needs[static_cast<std::size_t>(i)];
-    need = std::max({block.forward_peak_bytes,
-                     block.backward_peak_bytes + sums.parameter_gradient_bytes(i + 1, n),
-                     block.held_bytes + needs[static_cast<std::size_t>(i + 1)]});
+    for (const KeptChoice& kept : kept_choices(chain, sums, i)) {
+      need = std::min(need, std::max(kept.peak_bytes,
+                                     kept.held_bytes + needs[static_cast<std::size_t>(kept.end)]));
+    }
+    const std::int64_t input_bytes = block_at(chain, i).input_bytes;
     for (std::int64_t end = i + 1; end < n; ++end) {
       need = std::min(
           need, std::max({sums.sweep_peak_bytes(i, end - 1),
                           recompute[sums.index(i, end - 1)] + sums.parameter_gradient_bytes(end, n),
-                          block.input_bytes + needs[static_cast<std::size_t>(end)]}));
-    }
-    for (const KeepOption& option : chain.options) {
-      if (option.begin != i) continue;
-      need = std::min(
-          need, std::max({option.forward_peak_bytes,
-                          option.backward_peak_bytes + sums.parameter_gradient_bytes(option.end, n),
-                          option.held_bytes + needs[static_cast<std::size_t>(option.end)]}));
+                          input_bytes + needs[static_cast<std::size_t>(end)]}));
     }
   }
   return chain.base_bytes + needs.front();

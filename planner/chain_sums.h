@@ -44,6 +44,19 @@ struct ChainSums {
   }
 };
 
+// What the root can do with a block but drop it: keep it whole, or take an option that begins
+// there.
+struct KeptChoice {
+  std::int64_t option = -1;  // index in Chain::options
+  std::int64_t end = 0;      // the block behind it
+  std::int64_t held_bytes = 0;
+  std::int64_t peak_bytes = 0;  // of forward and backward, later parameters' gradients included
+  std::int64_t extra_cost = 0;
+};
+
+// To keep, then the options.
+std::vector<KeptChoice> kept_choices(const Chain& chain, const ChainSums& sums, std::int64_t first);
+
 ChainSums sum_chain(const Chain& chain);
 
 // The budget above the chain's base from which on everything can be kept.

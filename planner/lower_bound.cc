@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "graph/error.h"
 #include "graph/min_cut.h"
@@ -34,28 +33,36 @@ class Storages {
   std::int64_t bytes_ = 0;
 };
 
-// Whether the tensor's bytes are made in the block, or handed to it.
-bool is_of_block(const Graph& graph, TensorId tensor, const Block& block) {
+// A block, and where the one before it begins.
+struct BlockPair {
+  const Block& block;
+  std::int32_t begin_before = 0;
+};
+
+// Whether the tensor's bytes are made in the block, or made by the one before and handed to it.
+bool is_of_block(const Graph& graph, TensorId tensor, const BlockPair& pair) {
+  const Block& block = pair.block;
   const OpId producer = graph.tensor(graph.storage(graph.tensor(tensor).storage).owner).producer;
   if (producer == kNoOp) return false;
   const auto made_at = static_cast<std::int32_t>(producer);
-  return tensor == block.input || (made_at >= block.begin && made_at < block.end);
+  const bool is_input = tensor == block.input && made_at >= pair.begin_before;
+  return is_input || (made_at >= block.begin && made_at < block.end);
 }
 
-void add_all(const Graph& graph, const Block& block, const std::vector<TensorId>& tensors,
+void add_all(const Graph& graph, const BlockPair& pair, const std::vector<TensorId>& tensors,
              Storages& storages) {
   for (const TensorId tensor : tensors) {
-    if (is_of_block(graph, tensor, block)) storages.add(tensor);
+    if (is_of_block(graph, tensor, pair)) storages.add(tensor);
   }
 }
 
 // What forward of the op has to have live, of what the block makes and its input.
-std::int64_t forward_bytes(const Graph& graph, const Block& block, const Op& op) {
+std::int64_t forward_bytes(const Graph& graph, const BlockPair& pair, const Op& op) {
   Storages live(graph);
-  add_all(graph, block, op.inputs, live);
-  add_all(graph, block, op.outputs, live);
+  add_all(graph, pair, op.inputs, live);
+  add_all(graph, pair, op.outputs, live);
   Storages made = live;
-  add_all(graph, block, op.auxiliaries, made);
+  add_all(graph, pair, op.auxiliaries, made);
   const std::int64_t whole_bytes = made.bytes() + op.workspace_bytes;
   if (!op.sweep_workspace_bytes) return whole_bytes;
   return std::min(whole_bytes, live.bytes() + *op.sweep_workspace_bytes);
@@ -74,13 +81,13 @@ bool is_gradient_placed(const Graph& graph, const Block& block, TensorId tensor)
 }
 
 // What its Backward has to have live: what it reads of this block, and gradients.
-std::int64_t backward_bytes(const Graph& graph, const Block& block, const Op& op) {
+std::int64_t backward_bytes(const Graph& graph, const BlockPair& pair, const Op& op) {
   Storages live(graph);
-  add_all(graph, block, op.saved, live);
+  add_all(graph, pair, op.saved, live);
   std::int64_t gradient_bytes = 0;
   for (const TensorId output : op.outputs) {
     const Tensor& tensor = graph.tensor(output);
-    if (!tensor.has_gradient || is_gradient_placed(graph, block, output)) continue;
+    if (!tensor.has_gradient || is_gradient_placed(graph, pair.block, output)) continue;
     gradient_bytes = std::max(gradient_bytes, tensor.bytes);
   }
   return live.bytes() + gradient_bytes + op.backward_workspace_bytes;
@@ -95,12 +102,6 @@ LowerBounds::LowerBounds(const Graph& graph, const std::vector<Block>& blocks, c
       chain_(chain),
       costs_(costs),
       storages_(cut_storages(graph, blocks)) {
-  std::map<std::int32_t, std::size_t> place_of_kind;
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    const auto [place, is_new] = place_of_kind.try_emplace(blocks[b].kind, kinds_.size());
-    if (is_new) kinds_.push_back(b);
-    kind_of_.push_back(place->second);
-  }
   find_instants();
 }
 
@@ -117,11 +118,12 @@ void LowerBounds::find_instants() {
   std::int64_t later_gradients_bytes = 0;
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     const Block& block = blocks_[b];
+    const BlockPair pair{.block = block, .begin_before = b == 0 ? 0 : blocks_[b - 1].begin};
     for (std::int32_t i = block.begin; i < block.end; ++i) {
       const Op& op = graph_.ops[static_cast<std::size_t>(i)];
-      require(b, b, forward_bytes(graph_, block, op));
+      require(b, b, forward_bytes(graph_, pair, op));
       if (!op.has_backward) continue;
-      require(b, b, later_gradients_bytes + backward_bytes(graph_, block, op));
+      require(b, b, later_gradients_bytes + backward_bytes(graph_, pair, op));
     }
     const bool is_last = b + 1 == blocks_.size();
     const TensorId output = is_last ? kNoTensor : blocks_[b + 1].input;
@@ -138,19 +140,7 @@ std::int64_t LowerBounds::least_peak_bytes() const {
 }
 
 LowerBounds::Priced LowerBounds::at_price(double price) const {
-  std::vector<BlockCut> of_kind;
-  for (const std::size_t first : kinds_) {
-    of_kind.push_back(cheapest_cut(graph_, blocks_[first], storages_, costs_, price));
-  }
-  Priced priced{.price = price, .sums = std::vector<BlockCut>(blocks_.size() + 1)};
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    const BlockCut& cut = of_kind[kind_of_[b]];
-    const BlockCut& before = priced.sums[b];
-    priced.sums[b + 1] = {.least = before.least + cut.least,
-                          .cost = before.cost + cut.cost,
-                          .bytes = before.bytes + cut.bytes};
-  }
-  return priced;
+  return {.price = price, .sums = cheapest_cuts(graph_, blocks_, storages_, costs_, price)};
 }
 
 double LowerBounds::room_bytes(std::size_t block_count, std::int64_t budget_bytes) const {

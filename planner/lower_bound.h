@@ -18,8 +18,7 @@
 //
 // For a price a byte, the cheapest choice of each block is a least cut between keeping and running
 // again. With f(price) the sum of these, f(price) - price * (bytes left) is a bound for any price
-// (Lagrangian duality); the best price is searched. Tensors that blocks hand on count as there for
-// nothing, which can only lower the bound.
+// (Lagrangian duality); the best price is searched.
 
 namespace cairn {
 
@@ -64,9 +63,7 @@ class LowerBounds {
   const Chain& chain_;
   const OpCosts& costs_;
   CutStorages storages_ = {};
-  std::vector<Instant> instants_ = {};     // by block count
-  std::vector<std::size_t> kinds_ = {};    // the first block of each kind
-  std::vector<std::size_t> kind_of_ = {};  // by block: its kind's place in kinds_
+  std::vector<Instant> instants_ = {};  // by block count
 };
 
 }  // namespace cairn

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "planner/nested_table.h"
-#include "planner/nested_worker.h"
+#include "planner/row_worker.h"
 
 namespace cairn {
 namespace {
@@ -75,7 +75,7 @@ void NestedTable::fill_tiles(const Band& band) {
   run_steps(steps, static_cast<int>(workers_.size()));
 }
 
-void NestedTable::fill_tile(Worker& worker, const Band& band, std::int64_t row_tile,
+void NestedTable::fill_tile(RowWorker& worker, const Band& band, std::int64_t row_tile,
                             std::int64_t column_tile) {
   const std::int64_t last_end = std::min((column_tile + 1) * kTile, sums_.region_blocks);
   for (std::int64_t last = column_tile * kTile; last < last_end; ++last) {

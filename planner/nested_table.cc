@@ -1,15 +1,12 @@
 #include "planner/nested_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
-#include "planner/nested_worker.h"
+#include "planner/row_worker.h"
 
 namespace cairn {
 namespace {
-
-constexpr float kNever = std::numeric_limits<float>::infinity();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -43,16 +40,16 @@ NestedTable::NestedTable(const Chain& chain, const ChainSums& sums,
     held_slots_.push_back(unit.slots_of(block.inner_held_bytes));
   }
   for (int i = 0; i < std::max(options.thread_count, 1); ++i) {
-    workers_.push_back(std::make_unique<Worker>());
+    workers_.push_back(std::make_unique<RowWorker>());
     workers_.back()->best.resize(at(slot_count + 1));
   }
 }
 
 NestedTable::~NestedTable() = default;
 
-NestedStatistics NestedTable::statistics() const {
-  NestedStatistics sum;
-  for (const std::unique_ptr<Worker>& worker : workers_) {
+RowStatistics NestedTable::statistics() const {
+  RowStatistics sum;
+  for (const std::unique_ptr<RowWorker>& worker : workers_) {
     sum.row_count += worker->statistics.row_count;
     sum.state_count += worker->statistics.state_count;
     sum.split_count += worker->statistics.split_count;
@@ -77,7 +74,7 @@ std::int64_t NestedTable::left_shift(std::int64_t split, std::int64_t last) cons
   return unit_.slots_of(sums_.parameter_gradient_bytes(split, last + 1));
 }
 
-void NestedTable::compute_row(Worker& worker, const Band& band, std::int64_t first,
+void NestedTable::compute_row(RowWorker& worker, const Band& band, std::int64_t first,
                               std::int64_t last) {
   Problem problem = {
       .first = first, .last = last, .most_slots = slot_count_, .most_cost = kInfiniteCost - 1};
@@ -105,16 +102,16 @@ void NestedTable::compute_row(Worker& worker, const Band& band, std::int64_t fir
   store_row(problem, worker);
 }
 
-void NestedTable::keep_first(const Problem& problem, Worker& worker) const {
-  const NestedRow& rest = row(problem.first + 1, problem.last);
+void NestedTable::keep_first(const Problem& problem, RowWorker& worker) const {
+  const CostRow& rest = row(problem.first + 1, problem.last);
   if (rest.is_empty()) return;
   const std::int64_t held = held_slots_[at(problem.first)];
   const std::int64_t begin = std::max(rest.low + held, keep_threshold(problem.first, problem.last));
-  worker.take_row(rest, held, begin, problem.most_slots + 1);
+  worker.take_row({.row = rest, .shift = held}, 0, begin, problem.most_slots + 1);
   worker.update_limits(0, kChunks, 0);
 }
 
-void NestedTable::try_splits(const Problem& problem, Worker& worker) const {
+void NestedTable::try_splits(const Problem& problem, RowWorker& worker) const {
   worker.tried_count = 0;
   if (options_.try_likely_splits_first) {
     const std::size_t shorter = sums_.index(problem.first, problem.last - 1) * 2;
@@ -130,7 +127,7 @@ void NestedTable::try_splits(const Problem& problem, Worker& worker) const {
 }
 
 // Splits are counted from first + 1 here.
-void NestedTable::try_split_range(const Problem& problem, Worker& worker, std::int64_t begin,
+void NestedTable::try_split_range(const Problem& problem, RowWorker& worker, std::int64_t begin,
                                   std::int64_t end) const {
   for (std::int64_t split = begin; split < end; ++split) {
     std::uint32_t chunks = (1U << kChunks) - 1;
@@ -142,58 +139,35 @@ void NestedTable::try_split_range(const Problem& problem, Worker& worker, std::i
   }
 }
 
-void NestedTable::apply_split(const Problem& problem, Worker& worker, std::int64_t split_offset,
+void NestedTable::apply_split(const Problem& problem, RowWorker& worker, std::int64_t split_offset,
                               std::uint32_t chunks) const {
   const std::int64_t split = problem.first + 1 + split_offset;
-  const NestedRow& left = row(problem.first, split - 1);
-  const NestedRow& right = row(split, problem.last);
+  const CostRow& left = row(problem.first, split - 1);
+  const CostRow& right = row(split, problem.last);
   if (left.is_empty() || right.is_empty()) return;
-  const ShiftedRow shifted_left = {.row = left, .shift = left_shift(split, problem.last)};
-  const ShiftedRow shifted_right = {.row = right, .shift = input_slots_[at(problem.first)]};
-  const std::int64_t least = std::max({shifted_left.low(), shifted_right.low(),
-                                       split_threshold(problem.first, problem.last, split)});
-  const std::int64_t cost = sums_.once_cost(problem.first, split - 1);
-  ++worker.statistics.split_count;
-  while (chunks != 0) {  // runs of chunks side by side
-    const int from = __builtin_ctz(chunks);
-    const int to = from + __builtin_ctz(~(chunks >> from));
-    const std::int64_t begin = std::max(least, from * chunk_slots_);
-    const std::int64_t end = std::min(problem.most_slots + 1, to * chunk_slots_);
-    worker.take_sum(shifted_left, shifted_right, cost, begin, end);
-    worker.update_limits(from, to, static_cast<std::int32_t>(split));
-    chunks &= ~((1U << to) - 1);
-  }
+  worker.take_chunks({.row = left, .shift = left_shift(split, problem.last)},
+                     {.row = right, .shift = input_slots_[at(problem.first)]},
+                     sums_.once_cost(problem.first, split - 1),
+                     split_threshold(problem.first, problem.last, split), chunks,
+                     static_cast<std::int32_t>(split));
 }
 
-void NestedTable::store_row(const Problem& problem, Worker& worker) {
+void NestedTable::store_row(const Problem& problem, RowWorker& worker) {
   const std::size_t index = sums_.index(problem.first, problem.last);
-  const std::vector<std::int64_t>& best = worker.best;
-  std::int64_t low = 0;
-  while (low <= problem.most_slots && best[at(low)] > problem.most_cost) ++low;
-  if (low <= problem.most_slots) {
-    std::int64_t high = problem.most_slots;
-    while (high > low && best[at(high - 1)] == best[at(high)]) --high;
-    rows_[index] = {.low = static_cast<std::int32_t>(low),
-                    .high = static_cast<std::int32_t>(high),
-                    .costs = worker.store(low, high)};
-    const auto middle = (low + high) / 2 / chunk_slots_;
-    likely_splits_[index * 2] = worker.winners[at(middle)];
-    likely_splits_[index * 2 + 1] =
-        worker.winners[at(std::min<std::int64_t>(low / chunk_slots_ + 1, kChunks - 1))];
-  }
-  ++worker.statistics.row_count;
+  const CostRow& stored = rows_[index] = worker.finish();
   store_samples(problem.first, problem.last);
+  if (stored.is_empty()) return;
+  // The best in the first chunk that is possible throughout, and in the middle.
+  const std::int64_t begin = std::min<std::int64_t>(stored.low / chunk_slots_ + 1, kChunks - 1);
+  const std::int64_t middle = (stored.low + stored.high) / 2 / chunk_slots_;
+  likely_splits_[index * 2] = worker.winners[at(begin)];
+  likely_splits_[index * 2 + 1] = worker.winners[at(middle)];
 }
 
 void NestedTable::store_samples(std::int64_t first, std::int64_t last) {
-  const NestedRow& stored = row(first, last);
   float* const left = left_samples_.get() + sums_.index(first, last) * kChunks;
-  float* const right = right_samples(last) + first * kChunks;
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    const std::int64_t cost = stored.cost((chunk + 1) * chunk_slots_ - 1);
-    left[chunk] = cost == kInfiniteCost ? kNever : static_cast<float>(cost);
-    right[chunk] = left[chunk];
-  }
+  write_samples(row(first, last), chunk_slots_, left);
+  std::copy(left, left + kChunks, right_samples(last) + first * kChunks);
 }
 
 void NestedTable::copy_row(std::int64_t first, std::int64_t last) {

@@ -8,7 +8,7 @@
 #include "planner/budget_bound.h"
 #include "planner/chain.h"
 #include "planner/chain_sums.h"
-#include "planner/row_kernels.h"
+#include "planner/row_worker.h"
 #include "planner/slot_unit.h"
 
 // The least cost of the recompute of every range of blocks, with so many slots of memory above what
@@ -24,28 +24,10 @@
 
 namespace cairn {
 
-struct NestedRow {
-  std::int32_t low = INT32_MAX / 2;     // with fewer slots: not at all
-  std::int32_t high = 0;                // more slots do not help
-  const std::int64_t* costs = nullptr;  // from low to high, both included
-
-  bool is_empty() const { return costs == nullptr; }
-  std::int64_t cost(std::int64_t slots) const {
-    if (slots < low) return kInfiniteCost;
-    return costs[(slots < high ? slots : high) - low];
-  }
-};
-
 struct NestedOptions {
   int thread_count = 1;
   bool skip_by_samples = true;
   bool try_likely_splits_first = true;
-};
-
-struct NestedStatistics {
-  std::int64_t row_count = 0;    // computed
-  std::int64_t state_count = 0;  // costs in those rows
-  std::int64_t split_count = 0;  // splits of a row that were evaluated, in part at least
 };
 
 struct NestedSplit {
@@ -70,7 +52,7 @@ class NestedTable {
   void extend(std::int64_t block_count, const BudgetBound* bound, std::int64_t plan_cost);
   std::int64_t extended_block_count() const { return extended_block_count_; }
 
-  const NestedRow& row(std::int64_t first, std::int64_t last) const {
+  const CostRow& row(std::int64_t first, std::int64_t last) const {
     return rows_[sums_.index(first, last)];
   }
   // The best choice for a range of two or more blocks that is possible within `slots`: to keep the
@@ -84,10 +66,9 @@ class NestedTable {
   std::int64_t chunk_slots() const { return chunk_slots_; }
   const SlotUnit& unit() const { return unit_; }
   std::int64_t slot_count() const { return slot_count_; }
-  NestedStatistics statistics() const;
+  RowStatistics statistics() const;
 
  private:
-  struct Worker;   // what one thread needs
   struct Problem;  // one row while it is computed
 
   struct Band {  // ranges of [begin, end) blocks beyond the first, and what prunes them
@@ -99,15 +80,16 @@ class NestedTable {
 
   void fill_tiles(const Band& band);
   void fill_shared(const Band& band);
-  void fill_tile(Worker& worker, const Band& band, std::int64_t row_tile, std::int64_t column_tile);
-  void compute_row(Worker& worker, const Band& band, std::int64_t first, std::int64_t last);
-  void keep_first(const Problem& problem, Worker& worker) const;
-  void try_splits(const Problem& problem, Worker& worker) const;
-  void try_split_range(const Problem& problem, Worker& worker, std::int64_t begin,
+  void fill_tile(RowWorker& worker, const Band& band, std::int64_t row_tile,
+                 std::int64_t column_tile);
+  void compute_row(RowWorker& worker, const Band& band, std::int64_t first, std::int64_t last);
+  void keep_first(const Problem& problem, RowWorker& worker) const;
+  void try_splits(const Problem& problem, RowWorker& worker) const;
+  void try_split_range(const Problem& problem, RowWorker& worker, std::int64_t begin,
                        std::int64_t end) const;
-  void apply_split(const Problem& problem, Worker& worker, std::int64_t split,
+  void apply_split(const Problem& problem, RowWorker& worker, std::int64_t split,
                    std::uint32_t chunks) const;
-  void store_row(const Problem& problem, Worker& worker);
+  void store_row(const Problem& problem, RowWorker& worker);
   void store_samples(std::int64_t first, std::int64_t last);
   void copy_row(std::int64_t first, std::int64_t last);
   std::int64_t split_threshold(std::int64_t first, std::int64_t last, std::int64_t split) const;
@@ -127,12 +109,12 @@ class NestedTable {
   std::vector<std::int64_t> input_slots_ = {};
   std::vector<std::int64_t> held_slots_ = {};
   std::vector<std::int32_t> first_equal_ = {};
-  std::vector<NestedRow> rows_ = {};
+  std::vector<CostRow> rows_ = {};
   std::vector<std::int32_t> likely_splits_ = {};  // two for each row, or 0
   // Twice, so that the splits of a row have theirs side by side; left unset until computed.
   std::unique_ptr<float[]> left_samples_ = {};
   std::unique_ptr<float[]> right_samples_ = {};
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<RowWorker>> workers_;
 };
 
 }  // namespace cairn

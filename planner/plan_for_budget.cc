@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -59,7 +60,7 @@ class Planning {
   }
 
   Frontier frontier() {
-    std::vector<TriedPlan> tried = trials_.try_plans(candidate_plans(graph_, request_));
+    std::vector<TriedPlan> tried = trials_.try_plans(other_plans());
     for (TriedPlan& plan : trials_.try_plans(chain_samples())) tried.push_back(std::move(plan));
     std::stable_sort(tried.begin(), tried.end(), is_cheaper);
     Frontier frontier{.unit = costs().unit};
@@ -76,10 +77,18 @@ class Planning {
  private:
   const OpCosts& costs() const { return chain_plans_.problem().costs; }
 
+  // All that are not the chain's solutions.
+  std::vector<Plan> other_plans() const {
+    std::vector<Plan> plans = candidate_plans(graph_, request_);
+    std::vector<Plan> same_choices = chain_plans_.same_choice_plans();
+    std::move(same_choices.begin(), same_choices.end(), std::back_inserter(plans));
+    return plans;
+  }
+
   // The cheapest within the budget: of the chain's plans, and of others that cost less.
   std::optional<TriedPlan> cheapest(std::int64_t budget_bytes) {
     std::optional<TriedPlan> best = cheapest_within(chain_plans_.list(), budget_bytes, trials_);
-    std::vector<Plan> others = candidate_plans(graph_, request_);
+    std::vector<Plan> others = other_plans();
     if (best) {
       std::erase_if(others,
                     [&](const Plan& plan) { return trials_.cost_of(plan) >= best->extra_cost; });
@@ -93,7 +102,7 @@ class Planning {
 
   // The one with the least peak, where none is within the budget.
   TriedPlan smallest() {
-    std::vector<TriedPlan> tried = trials_.try_plans(candidate_plans(graph_, request_));
+    std::vector<TriedPlan> tried = trials_.try_plans(other_plans());
     const ChainPlans chain_plans(graph_, request_, kAnyBudget);
     const PlanList list = chain_plans.list();
     constexpr std::size_t kLastPlans = 64;

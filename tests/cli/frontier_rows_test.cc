@@ -27,6 +27,9 @@ TEST_CASE("the price of memory is what it saves a byte") {
 }
 
 TEST_CASE("prices are quoted for a step of memory within the range") {
+  CHECK(price_unit_bytes(frontier({{2005 * kGiB, 0}, {5 * kGiB, 7}}, 0)) == 100 * kGiB);
+  CHECK(price_unit_bytes(frontier({{205 * kGiB, 0}, {5 * kGiB, 7}}, 0)) == 10 * kGiB);
+  CHECK(price_unit_bytes(frontier({{204 * kGiB, 0}, {5 * kGiB, 7}}, 0)) == kGiB);
   CHECK(price_unit_bytes(frontier({{9 * kGiB, 0}, {5 * kGiB, 7}}, 0)) == kGiB);
   CHECK(price_unit_bytes(frontier({{kGiB, 0}, {kGiB - (200 << 20), 7}}, 0)) == 100 << 20);
   CHECK(price_unit_bytes(frontier({{kGiB, 0}, {kGiB - (9 << 20), 7}}, 0)) == 1 << 20);

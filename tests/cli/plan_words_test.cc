@@ -148,6 +148,16 @@ TEST_CASE("a long list ends with how much is left out") {
         "  and 4 more lines; -o FILE writes the plan whole\n");
 }
 
+TEST_CASE("of very many ranges there are the first, the last, and how many layers") {
+  const Graph graph = layers_graph(27);
+  std::vector<Region> regions;
+  for (int layer = 0; layer < 27; layer += 2) regions.push_back(layers(graph, layer, layer));
+  CHECK(words(graph, regions) ==
+        "layers 0, 2, 4, 6, 8, 10, ..., 24, 26 (14 layers): recomputed\n"
+        "layers 1, 3, 5, 7, 9, 11, ..., 23, 25 (13 layers): kept\n"
+        "the rest: kept\n");
+}
+
 TEST_CASE("an encoder's layers are not a decoder's") {
   const Graph graph = load_model({.model = "t5-small"}).graph;
   const Plan plan = make_plan(graph, {.algorithm = Algorithm::kEveryLayer}, Extent::kPrefix);
