@@ -10,6 +10,7 @@
 #include "graph/error.h"
 #include "graph/plan.h"
 #include "graph/schedule.h"
+#include "models/chain_file.h"
 #include "models/dims.h"
 #include "models/document.h"
 #include "models/expression.h"
@@ -167,6 +168,14 @@ void plain_graph(std::string_view bytes) {
   try {
     const Document parsed = parse_document("fuzz", std::string(bytes));
     if (is_plain_graph(parsed)) follow(read_plain_graph(parsed, {.state_count = 2}));
+  } catch (const InputError&) {
+  }
+}
+
+void chain(std::string_view bytes) {
+  try {
+    const ChainFile read = read_chain_file(parse_document("fuzz", std::string(bytes)));
+    follow(read_plain_graph(parse_document("written", chain_graph_text(read)), {}));
   } catch (const InputError&) {
   }
 }

@@ -38,6 +38,11 @@ TEST_CASE("every plain graph of the corpus is read, replayed and validated, or r
   CHECK(replay("plain_graph", cairn::fuzz::plain_graph) >= 8);
 }
 
+TEST_CASE(
+    "every chain of the corpus becomes a graph that is replayed and validated, or is refused") {
+  CHECK(replay("chain", cairn::fuzz::chain) >= 8);
+}
+
 TEST_CASE("every plan of the corpus is read, written, replayed and validated, or refused") {
   CHECK(replay("plan", cairn::fuzz::plan) >= 8);
 }
