@@ -15,17 +15,15 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kMostLabels = 20000;
-
 class Frontier {
  public:
   Frontier(const Graph& graph, const Span& span, const Setting& setting, const OpCosts& costs,
-           const KeepConstraints& constraints)
+           const KeepConstraints& constraints, std::size_t most_labels)
       : graph_(graph),
         span_(span),
         setting_(setting),
         costs_(costs),
-        constraints_(constraints),
+        most_labels_(most_labels),
         model_(span_model(graph, span, setting.extent, costs, constraints)),
         profile_(span_profile(graph, span, {}, setting)),
         nothing_(keep_nothing(span_model(graph, span, setting.extent, costs, {}))) {
@@ -40,13 +38,13 @@ class Frontier {
     }
     check_nothing();
     find_gradients();
-    const KeepCandidates candidates = keep_candidates(model_, floors(), kMostLabels);
+    const KeepCandidates candidates = keep_candidates(model_, floors(), most_labels_);
     if (candidates.all.empty()) refuse();
     for (const KeepCandidate& candidate : candidates.all) {
       frontier_.sets.push_back(set_of(candidate));
     }
+    frontier_.is_exact = candidates.is_complete;
     drop_beaten();
-    frontier_.is_exact = candidates.is_complete && forward_is_below_backward();
     return std::move(frontier_);
   }
 
@@ -118,18 +116,27 @@ class Frontier {
   // By place of the trigger: gradients, and what is handed to the span for good, live before it.
   void find_gradients() {
     gradient_bytes_.assign(model_.ops.size(), 0);
+    for (std::size_t i = 0; i < model_.ops.size(); ++i) {
+      const auto op = static_cast<Place>(i);
+      saved_bytes_.push_back(find_saved_bytes(op));
+      saved_behind_bytes_.push_back(find_saved_bytes(op - 1));
+    }
+    for (std::size_t i = 0; i < model_.ops.size(); ++i) {
+      const auto op = static_cast<Place>(i);
+      nothing_live_bytes_.push_back(live_bytes(op, false, nothing_));
+      nothing_live_behind_bytes_.push_back(live_bytes(op, true, nothing_));
+    }
     for (Place op = 0; op <= place(profile_.trigger); ++op) {
       const auto i = static_cast<std::size_t>(op);
-      gradient_bytes_[i] = profile_.before_backward_bytes[i] - saved_bytes(op, false);
+      gradient_bytes_[i] = profile_.before_backward_bytes[i] - saved_bytes_[i];
     }
   }
 
-  // Of storages that Backwards of ops up to `op` read; `behind` it without its own.
-  std::int64_t saved_bytes(Place op, bool behind) const {
+  // Of storages that Backwards of ops up to `last` read.
+  std::int64_t find_saved_bytes(Place last) const {
     std::int64_t bytes = 0;
     for (const SpanStorage& storage : model_.storages) {
       if (storage.is_always_held) continue;
-      const Place last = behind ? op - 1 : op;
       const bool is_read = std::any_of(storage.tensors.begin(), storage.tensors.end(),
                                        [&](auto t) { return tensor(t).first_saver <= last; });
       if (is_read) bytes += storage.bytes;
@@ -182,7 +189,9 @@ class Frontier {
 
   // What the span holds during the Backward of `op`, or behind its frees.
   std::int64_t live_bytes(Place op, bool behind, const KeepCandidate& candidate) const {
-    if (op <= candidate.trigger) return saved_bytes(op, behind);
+    if (op <= candidate.trigger) {
+      return (behind ? saved_behind_bytes_ : saved_bytes_)[static_cast<std::size_t>(op)];
+    }
     const Place last = behind ? op - 1 : op;
     std::int64_t bytes = 0;
     for (const SpanStorage& storage : model_.storages) {
@@ -206,9 +215,9 @@ class Frontier {
       if (!graph_.op(model_.ops[i].id).has_backward) continue;
       const auto op = static_cast<Place>(i);
       for (const bool behind : {false, true}) {
-        const std::int64_t bytes = behind ? profile_.behind_bytes[i] : profile_.backward_bytes[i];
-        peak_bytes = std::max(peak_bytes, bytes - live_bytes(op, behind, nothing_) +
-                                              live_bytes(op, behind, candidate));
+        const std::int64_t bytes = behind ? profile_.behind_bytes[i] - nothing_live_behind_bytes_[i]
+                                          : profile_.backward_bytes[i] - nothing_live_bytes_[i];
+        peak_bytes = std::max(peak_bytes, bytes + live_bytes(op, behind, candidate));
       }
     }
     return peak_bytes;
@@ -277,55 +286,48 @@ class Frontier {
     ++frontier_.simulation_count;
   }
 
-  static std::int64_t peak_bytes(const KeepSet& set) {
-    return std::max(set.forward_peak_bytes, set.backward_peak_bytes);
-  }
-
   void drop_beaten() {
     std::sort(frontier_.sets.begin(), frontier_.sets.end(), [](const KeepSet& a, const KeepSet& b) {
-      return std::tuple(a.held_bytes, a.recompute_cost, peak_bytes(a), a.keep.size(), a.keep) <
-             std::tuple(b.held_bytes, b.recompute_cost, peak_bytes(b), b.keep.size(), b.keep);
+      return std::tie(a.held_bytes, a.recompute_cost, a.backward_peak_bytes, a.forward_peak_bytes,
+                      a.keep) < std::tie(b.held_bytes, b.recompute_cost, b.backward_peak_bytes,
+                                         b.forward_peak_bytes, b.keep);
     });
     std::vector<KeepSet> left;
     for (KeepSet& set : frontier_.sets) {
       const bool is_beaten = std::any_of(left.begin(), left.end(), [&](const KeepSet& other) {
-        return other.recompute_cost <= set.recompute_cost && peak_bytes(other) <= peak_bytes(set);
+        return other.recompute_cost <= set.recompute_cost &&
+               other.backward_peak_bytes <= set.backward_peak_bytes;
       });
       if (!is_beaten) left.push_back(std::move(set));
     }
     frontier_.sets = std::move(left);
   }
 
-  // Even that of keeping all: then it decides nothing.
-  bool forward_is_below_backward() const {
-    std::int64_t least_bytes = std::numeric_limits<std::int64_t>::max();
-    for (const KeepSet& set : frontier_.sets) {
-      least_bytes = std::min(least_bytes, set.backward_peak_bytes);
-    }
-    KeepCandidate everything = nothing_;
-    everything.is_kept.assign(model_.tensors.size(), true);
-    everything.is_read_again.assign(model_.tensors.size(), true);
-    return forward_peak_bytes(everything) <= least_bytes;
-  }
-
   const Graph& graph_;
   const Span& span_;
   const Setting& setting_;
   const OpCosts& costs_;
-  const KeepConstraints& constraints_;
+  std::size_t most_labels_ = 0;
   SpanModel model_;
   SpanProfile profile_;    // of keeping nothing
   KeepCandidate nothing_;  // the same, in decisions
   bool follows_profile_ = true;
+  // By op: gradients live before its Backward; what of the span its Backward and all later ones
+  // read, and all later ones alone; what of it is live then where nothing is kept.
   std::vector<std::int64_t> gradient_bytes_ = {};
+  std::vector<std::int64_t> saved_bytes_ = {};
+  std::vector<std::int64_t> saved_behind_bytes_ = {};
+  std::vector<std::int64_t> nothing_live_bytes_ = {};
+  std::vector<std::int64_t> nothing_live_behind_bytes_ = {};
   KeepFrontier frontier_ = {};
 };
 
 }  // namespace
 
 KeepFrontier keep_frontier(const Graph& graph, const Span& span, const Setting& setting,
-                           const OpCosts& costs, const KeepConstraints& constraints) {
-  return Frontier(graph, span, setting, costs, constraints).find();
+                           const OpCosts& costs, const KeepConstraints& constraints,
+                           std::size_t most_labels) {
+  return Frontier(graph, span, setting, costs, constraints, most_labels).find();
 }
 
 }  // namespace cairn

@@ -139,13 +139,9 @@ bool is_claimed(const Graph& graph, const Outcome& outcome) {
   return true;
 }
 
-std::int64_t peak_of(const KeepSet& set) {
-  return std::max(set.forward_peak_bytes, set.backward_peak_bytes);
-}
-
 bool is_as_good(const KeepSet& a, const KeepSet& b) {
   return a.held_bytes <= b.held_bytes && a.recompute_cost <= b.recompute_cost &&
-         peak_of(a) <= peak_of(b);
+         a.backward_peak_bytes <= b.backward_peak_bytes;
 }
 
 std::string set_text(const Graph& graph, const KeepSet& set) {
@@ -234,7 +230,6 @@ void check_frontier(const Graph& graph, const Span& span, const Setting& setting
                     [&](const KeepSet& set) { return is_as_good(set, outcome->set); });
     if (!is_claimed(graph, *outcome)) {
       tally.outside += is_met ? 0 : 1;
-      if (!is_met && std::getenv("KEEP_DEBUG")) { bool partial=false; for (TensorId id: outcome->set.keep) for (OpId o: outcome->recomputed) partial = partial || graph.tensor(id).producer==o; static int n=0; fmt::print("UNC {} {} {}\n", partial, extent_name(setting.extent), frontier.sets.size()); if (partial && setting.extent == Extent::kNeeded && ++n<8) fmt::print("{}-{} {}{}\n", span.begin, span.end, set_text(graph,outcome->set), graph_text(graph)); if (partial && setting.extent == Extent::kNeeded && n<8) for (auto&q:frontier.sets) fmt::print("   has {}\n", set_text(graph,q)); }
       continue;
     }
     ++tally.lists;
