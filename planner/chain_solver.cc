@@ -23,7 +23,7 @@ constexpr std::int64_t kSplitStateLimit = std::int64_t{3'000'000'000};
 constexpr std::int64_t kLeastSlotLimit = 512;
 constexpr std::int64_t kExactSlotLimit = 32768;
 constexpr std::int64_t kRoundedSlotLimit = 4096;
-constexpr std::int64_t kBucketsPerSlot = 4;  // of the root, where sizes are rounded
+constexpr std::int64_t kRootBuckets = 16384;  // where sizes are rounded
 // Up to so many blocks, points that fall together lower the bound less than the hull does.
 constexpr std::int64_t kBucketBoundBlocks = 64;
 constexpr std::int64_t kThreadedBlocks = 64;  // fewer are solved before a second thread is up
@@ -45,9 +45,7 @@ std::int64_t usual_slot_limit(const ChainSums& sums, const std::vector<std::int3
                     kExactSlotLimit);
 }
 
-std::int64_t bucket_bytes_of(const SlotUnit& unit) {
-  return std::max<std::int64_t>(1, unit.bytes / kBucketsPerSlot);
-}
+std::int64_t bucket_bytes_of(std::int64_t limit_bytes) { return limit_bytes / kRootBuckets + 1; }
 
 int thread_count_of(const ChainSolverOptions& options, const ChainSums& sums) {
   if (options.thread_count > 0) return options.thread_count;
@@ -70,13 +68,14 @@ struct ChainSolution::Solved {
   RootPoints root = {};
 
   void solve(std::int64_t limit_bytes, const SlotUnit& unit, bool is_exact,
-             std::vector<std::int32_t> first_equal, const ChainSolverOptions& options) {
-    table = std::make_unique<NestedTable>(chain, sums, std::move(first_equal), unit,
+             const std::vector<std::int32_t>& first_equal, const ChainSolverOptions& options) {
+    table = std::make_unique<NestedTable>(chain, sums, first_equal, unit,
                                           unit.slots_within(limit_bytes),
                                           nested_options_of(options, sums));
     table->extend(sums.region_blocks, nullptr, 0);
     root = is_exact ? exact_root_points(chain, sums, *table, nullptr, 0)
-                    : rounded_root_points(chain, sums, *table, limit_bytes, bucket_bytes_of(unit));
+                    : rounded_root_points(chain, sums, *table, limit_bytes,
+                                          bucket_bytes_of(limit_bytes));
   }
 
   // Regions of twice as many blocks, again and again: the best plan so far says which rows of
@@ -128,10 +127,16 @@ ChainSolution::ChainSolution(const Chain& chain, std::int64_t largest_budget_byt
       first_equal.empty()) {
     solved_->solve_pruned(limit_bytes, unit, options);
   } else {
-    solved_->solve(limit_bytes, unit, statistics_.is_exact, first_equal, options);
+    std::jthread lower;  // the two solves have nothing to do with each other
     if (!statistics_.is_exact && options.has_lower_bound) {
-      solve_lower(limit_bytes, unit.bytes, std::move(first_equal), options);
+      const auto solve = [&] { solve_lower(limit_bytes, unit.bytes, first_equal, options); };
+      if (thread_count_of(options, sums) > 1) {
+        lower = std::jthread(solve);
+      } else {
+        solve();
+      }
     }
+    solved_->solve(limit_bytes, unit, statistics_.is_exact, first_equal, options);
   }
   statistics_.unit_bytes = unit.bytes;
   statistics_.slot_count = solved_->table->slot_count();
@@ -142,18 +147,18 @@ ChainSolution::ChainSolution(const Chain& chain, std::int64_t largest_budget_byt
 }
 
 void ChainSolution::solve_lower(std::int64_t limit_bytes, std::int64_t unit_bytes,
-                                std::vector<std::int32_t> first_equal,
+                                const std::vector<std::int32_t>& first_equal,
                                 const ChainSolverOptions& options) {
   const Chain& chain = solved_->chain;
   const ChainSums& sums = solved_->sums;
   const SlotUnit unit = {.bytes = unit_bytes, .rounds_up = false};
-  NestedTable table(chain, sums, std::move(first_equal), unit, unit.slots_within(limit_bytes),
+  NestedTable table(chain, sums, first_equal, unit, unit.slots_within(limit_bytes),
                     nested_options_of(options, sums));
   table.extend(sums.region_blocks, nullptr, 0);
   lower_hull_ = root_hull(chain, sums, table);
   if (sums.region_blocks > kBucketBoundBlocks) return;
-  lower_points_ =
-      rounded_root_points(chain, sums, table, limit_bytes, bucket_bytes_of(unit)).from.front();
+  lower_points_ = rounded_root_points(chain, sums, table, limit_bytes, bucket_bytes_of(limit_bytes))
+                      .from.front();
 }
 
 std::vector<ChainItem> ChainSolution::items_of(std::int64_t budget_bytes) const {

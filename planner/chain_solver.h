@@ -74,7 +74,7 @@ class ChainSolution {
   struct Solved;
 
   void solve_lower(std::int64_t limit_bytes, std::int64_t unit_bytes,
-                   std::vector<std::int32_t> first_equal, const ChainSolverOptions& options);
+                   const std::vector<std::int32_t>& first_equal, const ChainSolverOptions& options);
 
   std::unique_ptr<Solved> solved_;
   ChainPoints points_ = {};

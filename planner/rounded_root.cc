@@ -180,16 +180,18 @@ std::int64_t RoundedRoot::offer_region(std::int64_t first, std::int64_t end,
   if (begin_bytes >= end_bytes) return kInfiniteCost;
   // In pieces, of which those are left out that are no better at their ends than what is known at
   // their begins.
+  const std::int64_t end_cost = region.cost(end_bytes - 1);
+  known_cost = std::min(known_cost, cost_within(points_[at(first)], begin_bytes));
+  if (end_cost >= known_cost) return end_cost;
   const std::int64_t piece_bytes = (end_bytes - begin_bytes) / kPieces + 1;
-  std::int64_t cost = kInfiniteCost;
   for (std::int64_t begin = begin_bytes; begin < end_bytes; begin += piece_bytes) {
     const std::int64_t piece_end = std::min(begin + piece_bytes, end_bytes);
-    cost = region.cost(piece_end - 1);
+    const std::int64_t cost = region.cost(piece_end - 1);
     known_cost = std::min(known_cost, cost_within(points_[at(first)], begin));
     if (cost < known_cost) offer_piece(region, begin, piece_end);
     known_cost = std::min(known_cost, cost);
   }
-  return cost;
+  return end_cost;
 }
 
 void RoundedRoot::offer_piece(const RegionSum& region, std::int64_t begin_bytes,

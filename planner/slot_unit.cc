@@ -22,11 +22,11 @@ std::map<std::int64_t, std::int64_t> stacked_sizes(const Chain& chain) {
   return counts;
 }
 
-// Units between `least_bytes` and a quarter more of which some size is nearly a multiple.
+// Units between `least_bytes` and twice as many of which some size is nearly a multiple.
 std::vector<std::int64_t> candidate_units(const std::map<std::int64_t, std::int64_t>& sizes,
                                           std::int64_t least_bytes) {
   std::vector<std::int64_t> units = {least_bytes};
-  const std::int64_t most_bytes = least_bytes + least_bytes / 4;
+  const std::int64_t most_bytes = 2 * least_bytes;
   for (const auto& [size_bytes, count] : sizes) {
     const std::int64_t most_slots = size_bytes / least_bytes;
     for (std::int64_t slots = most_slots; slots > 0 && slots > most_slots - 8; --slots) {
