@@ -69,8 +69,10 @@ BudgetRequest budget_of(const DeviceSpec& gpu) {
 
 CheckedPlanOptions check_plan_options(const PlanOptions& options) {
   refuse_contradictions(options);
+  // An extent alone is that of some trainer which is not known.
+  const std::string default_target(target_name(options.extent ? Target::kAny : Target::kTorch));
   CheckedPlanOptions checked{.strategy = parse_algorithm(options.algorithm),
-                             .target = parse_target(options.target.value_or("any"))};
+                             .target = parse_target(options.target.value_or(default_target))};
   checked.extent = planned_extent(options, checked.target);
   checked.gpu = requested_gpu(options.gpu, options.model.folders);
   if (options.budget) {

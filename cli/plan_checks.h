@@ -11,7 +11,7 @@ namespace cairn {
 
 struct CheckedPlanOptions {
   Strategy strategy = {};
-  Target target = Target::kAny;
+  Target target = Target::kTorch;
   Extent extent = Extent::kNeeded;
   std::optional<BudgetRequest> budget = {};  // empty with --frontier alone
   std::optional<DeviceSpec> gpu = {};        // whose speed counts

@@ -81,8 +81,9 @@ void add_plan_options(CLI::App& command, PlanOptions& options) {
                   "auto (default): the best\nof all")
       ->type_name("A");
   command
-      .add_option("--for", options.target,
-                  "Plans that this can run: torch, hf, megatron,\ntorchtitan, jax; default any")
+      .add_option(
+          "--for", options.target,
+          "Plans that this can run: torch (default), hf,\nmegatron, torchtitan, jax, or any")
       ->type_name("TARGET");
   command
       .add_option("--extent", options.extent,

@@ -179,28 +179,12 @@ class Planning {
       return answer.extra_cost;
     };
     const Extent ideal = target_extent(Target::kAny);
-    report_.unrestricted = {.same_extent = cost(report_.extent), .ideal_extent = cost(ideal)};
-    if (report_.extent == ideal)
-      report_.unrestricted->ideal_extent = report_.unrestricted->same_extent;
-  }
-
-  // Of all uniform:K the one that answers best.
-  PlanAnswer best_uniform() const {
-    std::optional<PlanAnswer> best;
-    const auto layer_count =
-        std::max<std::int64_t>(1, std::ssize(layer_ranges(report_.model.graph)));
-    for (std::int64_t layers = 1; layers <= layer_count; ++layers) {
-      PlanAnswer answer =
-          solve(request({.algorithm = Algorithm::kUniform, .layers_per_region = layers}));
-      if (!best || is_better(answer, *best)) best = std::move(answer);
-    }
-    return *std::move(best);
-  }
-
-  static bool is_better(const PlanAnswer& a, const PlanAnswer& b) {
-    if (a.is_feasible != b.is_feasible) return a.is_feasible;
-    if (a.is_feasible && a.extra_cost != b.extra_cost) return a.extra_cost < b.extra_cost;
-    return a.evaluation.trace.peak_bytes < b.evaluation.trace.peak_bytes;
+    const auto own = report_.answer->is_feasible ? std::optional(report_.answer->extra_cost)
+                                                 : std::optional<std::int64_t>();
+    const std::optional<std::int64_t> same =
+        runs_all_plans(report_.target) ? own : cost(report_.extent);
+    report_.unrestricted = {.same_extent = same,
+                            .ideal_extent = report_.extent == ideal ? same : cost(ideal)};
   }
 
   // Each algorithm on a thread of its own; the rows are in the order of their declaration.
@@ -208,10 +192,10 @@ class Planning {
     std::vector<std::pair<std::string, std::future<PlanAnswer>>> running;
     for (std::string& name : algorithm_names()) {
       const bool is_uniform = name.ends_with(":K");
-      const Strategy strategy = is_uniform ? Strategy{} : parse_algorithm(name);
-      running.emplace_back(std::move(name),
-                           std::async(std::launch::async, [this, is_uniform, strategy] {
-                             return is_uniform ? best_uniform() : solve(request(strategy));
+      const Strategy strategy =
+          is_uniform ? Strategy{.algorithm = Algorithm::kUniform} : parse_algorithm(name);
+      running.emplace_back(std::move(name), std::async(std::launch::async, [this, strategy] {
+                             return solve(request(strategy));
                            }));
     }
     for (auto& [name, future] : running) {

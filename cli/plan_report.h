@@ -65,7 +65,7 @@ struct PlanReport {
   ModelRequest request = {};           // that made it, where there are no shapes
   std::optional<DeviceSpec> gpu = {};  // whose speed it is
   Strategy strategy = {.algorithm = Algorithm::kAuto};
-  Target target = Target::kAny;
+  Target target = Target::kTorch;
   Extent extent = Extent::kNeeded;
   PinnedTensors pinned = {};
   CostUnit unit = CostUnit::kRecomputes;

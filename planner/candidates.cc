@@ -17,12 +17,14 @@ void add_none(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
 }
 
 // Regions of each number of layers.
-void add_uniform(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
+std::vector<Plan> uniform_plans(const Graph& graph, Extent extent) {
+  std::vector<Plan> plans;
   const auto layer_count = static_cast<std::int64_t>(layer_ranges(graph).size());
   for (std::int64_t layers = 1; layers <= layer_count; ++layers) {
     const Strategy strategy{.algorithm = Algorithm::kUniform, .layers_per_region = layers};
     plans.push_back(make_plan(graph, strategy, extent));
   }
+  return plans;
 }
 
 // The first layers one region each, for each number of them.
@@ -47,7 +49,7 @@ std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
   switch (target) {
     case Target::kMegatron:
       add_first_layers(graph, extent, plans);
-      add_uniform(graph, extent, plans);
+      append(uniform_plans(graph, extent), plans);
       break;
     case Target::kHf:
     case Target::kTorchtitan:
@@ -56,7 +58,7 @@ std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
     case Target::kAny:
     case Target::kTorch:
     case Target::kJax:
-      add_uniform(graph, extent, plans);
+      append(uniform_plans(graph, extent), plans);
       append(chen_greedy_plans(graph, extent), plans);
       append(revolve_plans(graph, extent), plans);
       break;
@@ -67,9 +69,11 @@ std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
 std::vector<Plan> unconstrained_plans(const Graph& graph, const PlanRequest& request) {
   const Extent extent = request.setting.extent;
   switch (request.strategy.algorithm) {
+    case Algorithm::kUniform:
+      if (request.strategy.layers_per_region == 0) return uniform_plans(graph, extent);
+      return {make_plan(graph, request.strategy, extent)};
     case Algorithm::kNone:
     case Algorithm::kEveryLayer:
-    case Algorithm::kUniform:
     case Algorithm::kSqrt:
       return {make_plan(graph, request.strategy, extent)};
     case Algorithm::kChenGreedy:

@@ -141,7 +141,8 @@ class Planning {
         bound.extra_cost, request_.setting.step.micro_batches, "bound of a training step");
     if (bound.block >= 0) {
       const Block& block = problem.blocks[static_cast<std::size_t>(bound.block)];
-      answer.bound.reason = graph_.ops[static_cast<std::size_t>(block.begin)].name;
+      answer.bound.reason =
+          fmt::format("at {}", graph_.ops[static_cast<std::size_t>(block.begin)].name);
     }
     answer.optimal_for = chain_plans_.optimal_for();
   }

@@ -32,7 +32,7 @@ struct PlanRequest {
 // No plan at all within the budget costs less than this.
 struct LowerBound {
   std::int64_t extra_cost = 0;
-  std::string reason = {};  // one line for a person: which instant forces it
+  std::string reason = {};  // "at loss": the block whose forward or backward forces it
 };
 
 struct PlanAnswer {

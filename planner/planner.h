@@ -29,7 +29,7 @@ enum class Algorithm {
 
 struct Strategy {
   Algorithm algorithm = Algorithm::kNone;
-  std::int64_t layers_per_region = 0;  // kUniform only
+  std::int64_t layers_per_region = 0;  // kUniform only; 0: whichever is best for a budget
 };
 
 // "none", "every-layer", "uniform:4", "sqrt". Throws InputError, offering the nearest name.

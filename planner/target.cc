@@ -39,6 +39,10 @@ std::vector<std::string> target_names() {
   return names;
 }
 
+bool runs_all_plans(Target target) {
+  return target == Target::kAny || target == Target::kTorch || target == Target::kJax;
+}
+
 Extent target_extent(Target target) {
   switch (target) {
     case Target::kAny:

@@ -24,6 +24,9 @@ std::string_view target_name(Target target);
 std::optional<Target> find_target(std::string_view name);
 std::vector<std::string> target_names();
 
+// Whether it can run any tree of regions in the graph's order, with keep lists on outermost ones.
+bool runs_all_plans(Target target);
+
 // The extent of its recomputes.
 Extent target_extent(Target target);
 
