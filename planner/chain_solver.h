@@ -84,7 +84,7 @@ class ChainSolution {
   ChainStatistics statistics_ = {};
 };
 
-// Bytes and costs are not negative.
+// Bytes and costs are not negative. Plans that cost kInfiniteCost or more count as impossible.
 ChainSolution solve_chain(const Chain& chain, std::int64_t largest_budget_bytes,
                           const ChainSolverOptions& options = {});
 
