@@ -26,8 +26,9 @@ struct ChainSolverOptions {
   bool share_equal_rows = true;
   bool skip_by_samples = true;
   bool try_likely_splits_first = true;
-  bool prune_by_budget = true;            // where one budget is asked for
-  std::int64_t first_region_blocks = 16;  // of regions in the first search for some plan, then
+  bool prune_by_budget = true;  // where one budget is asked for
+  std::int64_t first_region_blocks =
+      8;  // at most, in the first search for some plan; doubled after
 };
 
 // Blocks [begin, end) of a plan.
@@ -84,7 +85,7 @@ class ChainSolution {
   ChainStatistics statistics_ = {};
 };
 
-// Bytes and costs are not negative.
+// Bytes and costs are not negative. Plans that cost kInfiniteCost or more count as impossible.
 ChainSolution solve_chain(const Chain& chain, std::int64_t largest_budget_bytes,
                           const ChainSolverOptions& options = {});
 

@@ -13,6 +13,7 @@ constexpr float kNever = std::numeric_limits<float>::infinity();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr double kHalf = 0.5;
 constexpr std::int64_t kPieces = 8;  // of a chunk
 
 // A region of the root and what is behind it, by budget.
@@ -91,8 +92,8 @@ std::int64_t RoundedRoot::chunk_begin_bytes(std::int64_t chunk) const {
 
 void RoundedRoot::offer(std::int64_t need_bytes, std::int64_t cost) {
   // Half a bucket aside, so that needs that are multiples of one are never between two.
-  ChainPoint& bucket =
-      buckets_[static_cast<std::size_t>(static_cast<double>(need_bytes) * buckets_per_byte_ + 0.5)];
+  ChainPoint& bucket = buckets_[static_cast<std::size_t>(
+      static_cast<double>(need_bytes) * buckets_per_byte_ + kHalf)];
   if (is_optimistic_) {
     bucket.need_bytes = std::min(bucket.need_bytes, need_bytes);
     bucket.extra_cost = std::min(bucket.extra_cost, cost);
