@@ -1,6 +1,7 @@
 #include "planner/keep_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -120,6 +121,28 @@ class Settling {
   std::map<std::int32_t, RunStep> settled_ = {};
 };
 
+// Pairs of cost and bytes of which none is at most another in both.
+class Staircase {
+ public:
+  // Is one of them at most these?
+  bool reaches(std::int64_t cost, std::int64_t bytes) const {
+    const auto behind = bytes_by_cost_.upper_bound(cost);
+    return behind != bytes_by_cost_.begin() && std::prev(behind)->second <= bytes;
+  }
+
+  void add(std::int64_t cost, std::int64_t bytes) {
+    if (reaches(cost, bytes)) return;
+    auto next = bytes_by_cost_.lower_bound(cost);
+    while (next != bytes_by_cost_.end() && next->second >= bytes) {
+      next = bytes_by_cost_.erase(next);
+    }
+    bytes_by_cost_.emplace_hint(next, cost, bytes);
+  }
+
+ private:
+  std::map<std::int64_t, std::int64_t> bytes_by_cost_ = {};  // bytes fall as cost rises
+};
+
 class Search {
  public:
   Search(const SpanModel& model, const RunFloors& floors, std::size_t most_labels)
@@ -210,16 +233,20 @@ class Search {
              std::tuple(b.held_bytes, b.cost, b.steps.size(), b.node);
     });
     std::vector<Label> left;
-    std::vector<std::size_t> high;  // of them, those whose run may peak above the floor
-    std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();  // of the others
+    Staircase plain;                // of those left whose run has one step that matters, a sure one
+    std::vector<std::size_t> high;  // of those with more
+    std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();  // of those with none
     for (Label& label : labels) {
       if (least_cost <= label.cost) continue;
+      if (!label.steps.empty() && plain.reaches(label.cost, label.steps[0].bytes)) continue;
       const bool is_beaten = std::any_of(high.begin(), high.end(), [&](std::size_t other) {
         return left[other].cost <= label.cost && is_surely_below(left[other], label);
       });
       if (is_beaten) continue;
       if (label.steps.empty()) {
         least_cost = label.cost;
+      } else if (label.steps.size() == 1 && label.steps[0].unsure == UnsureSets::kEmpty) {
+        plain.add(label.cost, label.steps[0].bytes);
       } else {
         high.push_back(left.size());
       }
