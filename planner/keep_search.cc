@@ -174,7 +174,7 @@ class Search {
       drop_beaten(floors_[static_cast<std::size_t>(state.trigger) + 1], labels);
       label_count += labels.size();
     }
-    if (label_count > most_labels_) thin(label_count, next);
+    if (label_count > most_labels_) thin(next);
     groups_ = std::move(next);
   }
 
@@ -255,19 +255,41 @@ class Search {
     labels = std::move(left);
   }
 
-  // Keeps a share of each group, evenly over its held bytes.
-  void thin(std::size_t label_count, Groups& groups) {
+  // Keeps the cheapest of each range of held bytes, of all groups together.
+  void thin(Groups& groups) {
     found_.is_complete = false;
-    for (auto& [state, labels] : groups) {
-      const std::size_t share =
-          std::max<std::size_t>(2, labels.size() * most_labels_ / label_count);
-      if (labels.size() <= share) continue;
-      std::vector<Label> left;
-      for (std::size_t i = 0; i < share; ++i) {
-        left.push_back(labels[i * (labels.size() - 1) / (share - 1)]);
+    std::int64_t least_bytes = std::numeric_limits<std::int64_t>::max();
+    std::int64_t most_bytes = 0;
+    for (const auto& [_, labels] : groups) {
+      for (const Label& label : labels) {
+        least_bytes = std::min(least_bytes, label.held_bytes);
+        most_bytes = std::max(most_bytes, label.held_bytes);
       }
-      labels = std::move(left);
     }
+    constexpr std::size_t kOfRange = 4;
+    const std::size_t range_count = std::max<std::size_t>(1, most_labels_ / kOfRange);
+    const auto width = static_cast<double>(most_bytes - least_bytes + 1);
+    std::vector<std::vector<std::int64_t>> costs(range_count);
+    const auto range_of = [&](const Label& label) {
+      const double share = static_cast<double>(label.held_bytes - least_bytes) / width;
+      return static_cast<std::size_t>(share * static_cast<double>(range_count));
+    };
+    for (const auto& [_, labels] : groups) {
+      for (const Label& label : labels) costs[range_of(label)].push_back(label.cost);
+    }
+    for (std::vector<std::int64_t>& of_range : costs) std::sort(of_range.begin(), of_range.end());
+    std::vector<std::size_t> left(range_count, kOfRange);
+    for (auto& [_, labels] : groups) {
+      std::erase_if(labels, [&](const Label& label) {
+        const std::size_t range = range_of(label);
+        const bool is_cheap =
+            costs[range].size() <= kOfRange || label.cost <= costs[range][kOfRange - 1];
+        if (!is_cheap || left[range] == 0) return true;
+        --left[range];
+        return false;
+      });
+    }
+    std::erase_if(groups, [](const auto& group) { return group.second.empty(); });
   }
 
   KeepCandidate candidate(const Label& label) const {
