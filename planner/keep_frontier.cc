@@ -115,7 +115,11 @@ class Frontier {
   [[noreturn]] void refuse() const {
     for (const SpanTensor& of : model_.tensors) {
       if (!of.must_keep && !of.must_drop) continue;
-      throw InputError(fmt::format("'{}' cannot be {} by a region over the ops '{}' to '{}'",
+      if (of.must_keep && of.must_drop) {
+        throw InputError(
+            fmt::format("'{}' cannot be both kept and recomputed", graph_.tensor(of.id).name));
+      }
+      throw InputError(fmt::format("'{}' cannot be {} by a region over '{}' to '{}'",
                                    graph_.tensor(of.id).name, of.must_keep ? "kept" : "recomputed",
                                    graph_.op(static_cast<OpId>(span_.begin)).name,
                                    graph_.op(static_cast<OpId>(span_.end - 1)).name));
