@@ -15,6 +15,15 @@
 namespace cairn {
 namespace {
 
+// Steps of the search are as many as ops, and cost as many looks at as many storages.
+std::size_t labels_within_reason(std::size_t op_count, std::size_t most_labels) {
+  constexpr double kUsualOps = 60;
+  const double times = std::max(1.0, static_cast<double>(op_count) / kUsualOps);
+  const auto labels =
+      static_cast<std::size_t>(static_cast<double>(most_labels) / (times * times * times));
+  return std::max<std::size_t>(labels, 64);
+}
+
 class Frontier {
  public:
   Frontier(const Graph& graph, const Span& span, const Setting& setting, const OpCosts& costs,
@@ -38,7 +47,8 @@ class Frontier {
     }
     check_nothing();
     find_gradients();
-    const KeepCandidates candidates = keep_candidates(model_, floors(), most_labels_);
+    const KeepCandidates candidates =
+        keep_candidates(model_, floors(), labels_within_reason(model_.ops.size(), most_labels_));
     if (candidates.all.empty()) refuse();
     for (const KeepCandidate& candidate : candidates.all) {
       frontier_.sets.push_back(set_of(candidate));
@@ -105,7 +115,11 @@ class Frontier {
   [[noreturn]] void refuse() const {
     for (const SpanTensor& of : model_.tensors) {
       if (!of.must_keep && !of.must_drop) continue;
-      throw InputError(fmt::format("'{}' cannot be {} by a region over the ops '{}' to '{}'",
+      if (of.must_keep && of.must_drop) {
+        throw InputError(
+            fmt::format("'{}' cannot be both kept and recomputed", graph_.tensor(of.id).name));
+      }
+      throw InputError(fmt::format("'{}' cannot be {} by a region over '{}' to '{}'",
                                    graph_.tensor(of.id).name, of.must_keep ? "kept" : "recomputed",
                                    graph_.op(static_cast<OpId>(span_.begin)).name,
                                    graph_.op(static_cast<OpId>(span_.end - 1)).name));

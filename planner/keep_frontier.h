@@ -63,7 +63,8 @@ struct KeepFrontier {
   std::int64_t simulation_count = 0;
 };
 
-// Sets of decisions that a search follows at once before it leaves some out.
+// Sets of decisions that a search of up to 60 ops follows at once before it leaves some out; fewer
+// where there are more ops.
 inline constexpr std::size_t kMostKeepLabels = 20000;
 
 // `graph` may be reduced (planner/reduced_graph.h); `span` is a run of its blocks. Throws

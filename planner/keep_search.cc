@@ -1,6 +1,7 @@
 #include "planner/keep_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -120,6 +121,28 @@ class Settling {
   std::map<std::int32_t, RunStep> settled_ = {};
 };
 
+// Pairs of cost and bytes of which none is at most another in both.
+class Staircase {
+ public:
+  // Is one of them at most these?
+  bool reaches(std::int64_t cost, std::int64_t bytes) const {
+    const auto behind = bytes_by_cost_.upper_bound(cost);
+    return behind != bytes_by_cost_.begin() && std::prev(behind)->second <= bytes;
+  }
+
+  void add(std::int64_t cost, std::int64_t bytes) {
+    if (reaches(cost, bytes)) return;
+    auto next = bytes_by_cost_.lower_bound(cost);
+    while (next != bytes_by_cost_.end() && next->second >= bytes) {
+      next = bytes_by_cost_.erase(next);
+    }
+    bytes_by_cost_.emplace_hint(next, cost, bytes);
+  }
+
+ private:
+  std::map<std::int64_t, std::int64_t> bytes_by_cost_ = {};  // bytes fall as cost rises
+};
+
 class Search {
  public:
   Search(const SpanModel& model, const RunFloors& floors, std::size_t most_labels)
@@ -151,7 +174,7 @@ class Search {
       drop_beaten(floors_[static_cast<std::size_t>(state.trigger) + 1], labels);
       label_count += labels.size();
     }
-    if (label_count > most_labels_) thin(label_count, next);
+    if (label_count > most_labels_) thin(next);
     groups_ = std::move(next);
   }
 
@@ -210,16 +233,20 @@ class Search {
              std::tuple(b.held_bytes, b.cost, b.steps.size(), b.node);
     });
     std::vector<Label> left;
-    std::vector<std::size_t> high;  // of them, those whose run may peak above the floor
-    std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();  // of the others
+    Staircase plain;                // of those left whose run has one step that matters, a sure one
+    std::vector<std::size_t> high;  // of those with more
+    std::int64_t least_cost = std::numeric_limits<std::int64_t>::max();  // of those with none
     for (Label& label : labels) {
       if (least_cost <= label.cost) continue;
+      if (!label.steps.empty() && plain.reaches(label.cost, label.steps[0].bytes)) continue;
       const bool is_beaten = std::any_of(high.begin(), high.end(), [&](std::size_t other) {
         return left[other].cost <= label.cost && is_surely_below(left[other], label);
       });
       if (is_beaten) continue;
       if (label.steps.empty()) {
         least_cost = label.cost;
+      } else if (label.steps.size() == 1 && label.steps[0].unsure == UnsureSets::kEmpty) {
+        plain.add(label.cost, label.steps[0].bytes);
       } else {
         high.push_back(left.size());
       }
@@ -228,19 +255,41 @@ class Search {
     labels = std::move(left);
   }
 
-  // Keeps a share of each group, evenly over its held bytes.
-  void thin(std::size_t label_count, Groups& groups) {
+  // Keeps the cheapest of each range of held bytes, of all groups together.
+  void thin(Groups& groups) {
     found_.is_complete = false;
-    for (auto& [state, labels] : groups) {
-      const std::size_t share =
-          std::max<std::size_t>(2, labels.size() * most_labels_ / label_count);
-      if (labels.size() <= share) continue;
-      std::vector<Label> left;
-      for (std::size_t i = 0; i < share; ++i) {
-        left.push_back(labels[i * (labels.size() - 1) / (share - 1)]);
+    std::int64_t least_bytes = std::numeric_limits<std::int64_t>::max();
+    std::int64_t most_bytes = 0;
+    for (const auto& [_, labels] : groups) {
+      for (const Label& label : labels) {
+        least_bytes = std::min(least_bytes, label.held_bytes);
+        most_bytes = std::max(most_bytes, label.held_bytes);
       }
-      labels = std::move(left);
     }
+    constexpr std::size_t kOfRange = 4;
+    const std::size_t range_count = std::max<std::size_t>(1, most_labels_ / kOfRange);
+    const auto width = static_cast<double>(most_bytes - least_bytes + 1);
+    std::vector<std::vector<std::int64_t>> costs(range_count);
+    const auto range_of = [&](const Label& label) {
+      const double share = static_cast<double>(label.held_bytes - least_bytes) / width;
+      return static_cast<std::size_t>(share * static_cast<double>(range_count));
+    };
+    for (const auto& [_, labels] : groups) {
+      for (const Label& label : labels) costs[range_of(label)].push_back(label.cost);
+    }
+    for (std::vector<std::int64_t>& of_range : costs) std::sort(of_range.begin(), of_range.end());
+    std::vector<std::size_t> left(range_count, kOfRange);
+    for (auto& [_, labels] : groups) {
+      std::erase_if(labels, [&](const Label& label) {
+        const std::size_t range = range_of(label);
+        const bool is_cheap =
+            costs[range].size() <= kOfRange || label.cost <= costs[range][kOfRange - 1];
+        if (!is_cheap || left[range] == 0) return true;
+        --left[range];
+        return false;
+      });
+    }
+    std::erase_if(groups, [](const auto& group) { return group.second.empty(); });
   }
 
   KeepCandidate candidate(const Label& label) const {

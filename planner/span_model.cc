@@ -161,14 +161,30 @@ class ModelMaker {
     }
   }
 
+  // Of any tensor on the storage, those of other ops too.
+  void note_forward_uses() {
+    const auto use = [this](TensorId tensor, OpId op) {
+      const std::int32_t number = storage_number_[index(graph_.tensor(tensor).storage)];
+      if (number < 0 || op == kNoOp) return;
+      std::int32_t& last = model_.storages[static_cast<std::size_t>(number)].last_forward_use;
+      last = std::max(last, place(op));
+    };
+    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+      use(static_cast<TensorId>(i), graph_.tensors[i].producer);
+      use(static_cast<TensorId>(i), graph_.tensors[i].held_until);
+    }
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      for (const TensorId input : graph_.ops[i].inputs) use(input, static_cast<OpId>(i));
+    }
+  }
+
   void note_storages() {
+    note_forward_uses();
     for (SpanStorage& storage : model_.storages) {
       bool has_gradient = false;
       for (const std::int32_t number : storage.tensors) {
         const SpanTensor& tensor = model_.tensors[static_cast<std::size_t>(number)];
         has_gradient = has_gradient || graph_.tensor(tensor.id).has_gradient;
-        storage.last_forward_use = std::max(
-            {storage.last_forward_use, tensor.producer, tensor.last_reader, tensor.held_until});
       }
       if (storage.owner >= 0) continue;
       const StorageId id =
