@@ -144,7 +144,6 @@ std::string ChainPlans::optimal_for() const {
   if (!solution_) return "";
   const std::size_t count = problem_.blocks.size();
   if (request_.target == Target::kHf) return fmt::format("whole layers of {} blocks", count);
-  if (!problem_.is_exact) return "";
   if (request_.strategy.algorithm == Algorithm::kSelective) {
     return fmt::format("keep lists of single layers, of {} blocks", count);
   }

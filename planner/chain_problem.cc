@@ -9,12 +9,18 @@
 #include "planner/chain_from_graph.h"
 #include "planner/keep_frontier.h"
 #include "planner/reduced_graph.h"
+#include "planner/thin_options.h"
 
 namespace cairn {
 namespace {
 
 // More than any budget: what is not allowed needs it.
 constexpr std::int64_t kNotAllowed = std::int64_t{1} << 60;
+
+// Keep lists offered for a block or layer: many for few blocks, few for many (thin_options.h).
+constexpr std::size_t kBucketsInAll = 4096;
+constexpr std::size_t kFewestBuckets = 16;
+constexpr std::size_t kMostBuckets = 64;
 
 // Of parameters, live throughout.
 std::int64_t resident_parameter_bytes(const Graph& graph, const TrainingStep& step) {
@@ -162,7 +168,12 @@ class ProblemBuilder {
                    .end = reduced_.blocks[reduced.end - 1].end};
     solved.frontier =
         keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_, solved.constraints);
-    problem_.is_exact = problem_.is_exact && solved.frontier.is_exact;
+    const std::size_t found = solved.frontier.sets.size();
+    const std::size_t blocks_in_all = std::max<std::size_t>(problem_.blocks.size(), 1);
+    solved.frontier.sets = thinned(solved.frontier.sets, std::clamp(kBucketsInAll / blocks_in_all,
+                                                                    kFewestBuckets, kMostBuckets));
+    problem_.has_all_lists =
+        problem_.has_all_lists && solved.frontier.is_exact && solved.frontier.sets.size() == found;
     solved_.push_back(std::move(solved));
     return solved_.back();
   }

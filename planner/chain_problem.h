@@ -24,7 +24,7 @@ struct ChainProblem {
   OpCosts costs = {};
   std::vector<Block> blocks = {};
   Chain chain = {};
-  bool is_exact = true;  // the keep lists offered are all that can be of use
+  bool has_all_lists = true;  // the keep lists offered are all that can be of use
 };
 
 // Numbers are measured on a graph with each kind of block but a few times. Throws InputError where
