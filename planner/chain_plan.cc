@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "graph/error.h"
 
@@ -37,6 +38,23 @@ bool offers_plans(const PlanRequest& request) {
     default:
       return false;
   }
+}
+
+constexpr std::int64_t kAnyBudget = std::numeric_limits<std::int64_t>::max();
+
+// A sixteenth more.
+std::int64_t with_margin(std::int64_t budget_bytes) {
+  constexpr std::int64_t kShare = 16;
+  const std::int64_t margin_bytes = std::max<std::int64_t>(budget_bytes, 0) / kShare;
+  return budget_bytes > kAnyBudget - margin_bytes ? kAnyBudget : budget_bytes + margin_bytes;
+}
+
+// Equal blocks share rows of the solver's table.
+bool has_many_equal_blocks(const std::vector<Block>& blocks) {
+  constexpr std::int32_t kEach = 4;
+  std::int32_t kind_count = 0;
+  for (const Block& block : blocks) kind_count = std::max(kind_count, block.kind + 1);
+  return kind_count * kEach < static_cast<std::int32_t>(blocks.size());
 }
 
 // "attn" of "layers.3.attn": what stands behind the layer's number.
@@ -87,18 +105,30 @@ std::vector<Region> regions_of(const ChainProblem& problem, const std::vector<Ch
 }  // namespace
 
 ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request,
-                       std::int64_t largest_budget_bytes)
+                       std::optional<std::int64_t> budget)
     : graph_(graph),
       request_(request),
       problem_(chain_problem(graph, request, form_of(request))),
       keep_all_(keep_all_plan(graph)) {
-  keep_all_.algorithm = strategy_name({.algorithm = request.strategy.algorithm == Algorithm::kAuto
-                                                        ? Algorithm::kChain
-                                                        : request.strategy.algorithm});
+  const bool is_auto = request.strategy.algorithm == Algorithm::kAuto;
+  keep_all_.algorithm =
+      is_auto ? strategy_name({.algorithm = Algorithm::kChain}) : strategy_name(request.strategy);
   keep_all_.extent = request.setting.extent;
   if (!offers_plans(request)) return;
-  solution_.emplace(solve_chain(problem_.chain, largest_budget_bytes, {.has_lower_bound = false}));
+  if (!budget) {
+    solution_.emplace(solve_chain(problem_.chain, kAnyBudget, {.has_lower_bound = false}));
+  } else if (has_many_equal_blocks(problem_.blocks)) {
+    solution_.emplace(solve_chain(problem_.chain, with_margin(*budget)));
+  } else {
+    solution_.emplace(solve_chain(problem_.chain, *budget, {.is_whole_frontier = false}));
+  }
 }
+
+ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request)
+    : ChainPlans(graph, request, std::nullopt) {}
+
+ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request, std::int64_t budget_bytes)
+    : ChainPlans(graph, request, std::optional(budget_bytes)) {}
 
 PlanList ChainPlans::list() const {
   PlanList list;
@@ -140,14 +170,25 @@ std::vector<Plan> ChainPlans::same_choice_plans() const {
   return plans;
 }
 
-std::string ChainPlans::optimal_for() const {
+std::string ChainPlans::optimal_for(std::int64_t budget_bytes, std::int64_t extra_cost) const {
   if (!solution_) return "";
+  std::string text = class_of_plans();
+  if (solution_->statistics().is_exact || problem_.costs.step == 0) return text;
+  const std::int64_t gap = extra_cost - solution_->lower_bound(budget_bytes);
+  if (gap <= 0) return text;
+  constexpr double kPercent = 100;
+  const double share = static_cast<double>(gap) / static_cast<double>(problem_.costs.step);
+  return fmt::format("{}, to within {:.2g} % of a step", text, share * kPercent);
+}
+
+std::string ChainPlans::class_of_plans() const {
   const std::size_t count = problem_.blocks.size();
+  const std::string_view lists = problem_.has_all_lists ? "keep lists" : "the keep lists offered";
   if (request_.target == Target::kHf) return fmt::format("whole layers of {} blocks", count);
   if (request_.strategy.algorithm == Algorithm::kSelective) {
-    return fmt::format("keep lists of single layers, of {} blocks", count);
+    return fmt::format("{} of single layers, of {} blocks", lists, count);
   }
-  return fmt::format("nested regions of {} blocks, and keep lists of blocks and layers", count);
+  return fmt::format("nested regions of {} blocks, and {} of blocks and layers", count, lists);
 }
 
 }  // namespace cairn

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <tuple>
 
 #include "graph/checked.h"
@@ -27,23 +26,13 @@ bool is_smaller(const TriedPlan& a, const TriedPlan& b) {
   return std::pair(a.peak_bytes, a.extra_cost) < std::pair(b.peak_bytes, b.extra_cost);
 }
 
-constexpr std::int64_t kAnyBudget = std::numeric_limits<std::int64_t>::max();
-
-// A chain's plans may peak lower than its numbers say: those of somewhat larger budgets are worth a
-// look.
-std::int64_t with_margin(std::int64_t budget_bytes) {
-  constexpr std::int64_t kShare = 16;
-  const std::int64_t margin_bytes = std::max<std::int64_t>(budget_bytes, 0) / kShare;
-  return budget_bytes > kAnyBudget - margin_bytes ? kAnyBudget : budget_bytes + margin_bytes;
-}
-
 // One request, for one budget or for all.
 class Planning {
  public:
-  Planning(const Graph& graph, const PlanRequest& request, std::int64_t budget_bytes)
+  Planning(const Graph& graph, const PlanRequest& request, ChainPlans chain_plans)
       : graph_(graph),
         request_(request),
-        chain_plans_(graph, request, with_margin(budget_bytes)),
+        chain_plans_(std::move(chain_plans)),
         trials_(graph, request.setting, chain_plans_.problem().costs) {}
 
   PlanAnswer answer(std::int64_t budget_bytes) {
@@ -103,7 +92,7 @@ class Planning {
   // The one with the least peak, where none is within the budget.
   TriedPlan smallest() {
     std::vector<TriedPlan> tried = trials_.try_plans(other_plans());
-    const ChainPlans chain_plans(graph_, request_, kAnyBudget);
+    const ChainPlans chain_plans(graph_, request_);
     const PlanList list = chain_plans.list();
     constexpr std::size_t kLastPlans = 64;
     std::vector<Plan> last;
@@ -120,7 +109,7 @@ class Planning {
 
   // So many of the chain's plans that a line through their peaks and costs shows them all.
   std::vector<Plan> chain_samples() const {
-    constexpr std::size_t kMostSamples = 200;
+    constexpr std::size_t kMostSamples = 128;
     const PlanList list = chain_plans_.list();
     const std::size_t count = list.expected.size();
     const std::size_t samples = std::min(count, kMostSamples);
@@ -144,7 +133,8 @@ class Planning {
       answer.bound.reason =
           fmt::format("at {}", graph_.ops[static_cast<std::size_t>(block.begin)].name);
     }
-    answer.optimal_for = chain_plans_.optimal_for();
+    answer.optimal_for = chain_plans_.optimal_for(
+        budget_bytes, answer.extra_cost / request_.setting.step.micro_batches);
   }
 
   const Graph& graph_;
@@ -177,12 +167,12 @@ std::size_t knee_of(const std::vector<FrontierPoint>& points) {
 PlanAnswer plan_for_budget(const Graph& graph, const PlanRequest& request,
                            std::int64_t budget_bytes) {
   check_constraints(graph, request);
-  return Planning(graph, request, budget_bytes).answer(budget_bytes);
+  return Planning(graph, request, ChainPlans(graph, request, budget_bytes)).answer(budget_bytes);
 }
 
 Frontier plan_frontier(const Graph& graph, const PlanRequest& request) {
   check_constraints(graph, request);
-  Planning planning(graph, request, kAnyBudget);
+  Planning planning(graph, request, ChainPlans(graph, request));
   Frontier frontier = planning.frontier();
   if (frontier.points.empty()) throw InputError("no plan does what is asked of single tensors");
   frontier.knee = knee_of(frontier.points);
