@@ -251,13 +251,13 @@ bool Rules::is_perhaps_live(std::int32_t op, std::int32_t t) const {
 void Rules::settle(std::int32_t op, const State& before, Change& change) const {
   for (const std::int32_t t : model_.ops[static_cast<std::size_t>(op)].made) {
     if (tensor(t).storage < 0) continue;
-    const bool is_late = tensor(t).is_saved() && tensor(t).first_saver > change.state.trigger;
+    const bool is_kept = change.decision == KeepDecision::kKept && tensor(t).is_saved();
     if (change.decision == KeepDecision::kRun) {
       change.live.push_back(t);
-    } else if (change.decision == KeepDecision::kKept && is_late) {
-      change.done.push_back(t);
+    } else if (is_kept && tensor(t).first_saver <= change.state.trigger) {
+      change.live.push_back(t);
     } else {
-      change.gone.push_back(t);
+      (is_kept ? change.done : change.gone).push_back(t);
     }
   }
   if (change.state.trigger == before.trigger) return;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "planner/keep_search.h"
@@ -28,7 +28,10 @@ struct State {
   std::vector<Rest> rest = {};               // by storage
   std::int32_t trigger = -1;
 
-  friend auto operator<=>(const State&, const State&) = default;
+  friend bool operator<(const State& a, const State& b) {
+    return std::tie(a.trigger, a.is_needed, a.is_kept, a.is_held, a.rest) <
+           std::tie(b.trigger, b.is_needed, b.is_kept, b.is_held, b.rest);
+  }
 };
 
 struct Change {
