@@ -252,9 +252,8 @@ void Rules::settle(std::int32_t op, const State& before, Change& change) const {
   for (const std::int32_t t : model_.ops[static_cast<std::size_t>(op)].made) {
     if (tensor(t).storage < 0) continue;
     const bool is_kept = change.decision == KeepDecision::kKept && tensor(t).is_saved();
-    if (change.decision == KeepDecision::kRun) {
-      change.live.push_back(t);
-    } else if (is_kept && tensor(t).first_saver <= change.state.trigger) {
+    const bool is_read = is_kept && tensor(t).first_saver <= change.state.trigger;
+    if (change.decision == KeepDecision::kRun || is_read) {
       change.live.push_back(t);
     } else {
       (is_kept ? change.done : change.gone).push_back(t);
