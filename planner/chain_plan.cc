@@ -184,7 +184,7 @@ std::string ChainPlans::optimal_for(std::int64_t budget_bytes, std::int64_t extr
 std::string ChainPlans::class_of_plans() const {
   const std::size_t count = problem_.blocks.size();
   const std::string_view lists = problem_.has_all_lists ? "keep lists" : "the keep lists offered";
-  if (request_.target == Target::kHf) return fmt::format("whole layers of {} blocks", count);
+  if (request_.target == Target::kHf) return "sets of whole layers";
   if (request_.strategy.algorithm == Algorithm::kSelective) {
     return fmt::format("{} of single layers, of {} blocks", lists, count);
   }

@@ -24,6 +24,7 @@ std::optional<std::int64_t> ChainRecurrence::least_extra_cost(std::int64_t budge
 // Blocks from `first` on, in forward: kept whole, or in a region up to some block.
 Cost ChainRecurrence::root(std::size_t first, std::int64_t bytes) {
   const std::size_t count = chain_.blocks.size();
+  if (bytes < 0) return std::nullopt;  // what is held is more than there is
   if (first == count) return 0;
   const auto known = root_known_.find({first, bytes});
   if (known != root_known_.end()) return known->second;
@@ -56,6 +57,7 @@ Cost ChainRecurrence::root(std::size_t first, std::int64_t bytes) {
 // gradient of what it makes is live.
 Cost ChainRecurrence::recompute(std::size_t first, std::size_t last, std::int64_t bytes) {
   const ChainBlock& block = chain_.blocks[first];
+  if (bytes < 0) return std::nullopt;
   if (first == last) return bytes >= block.last_peak_bytes ? Cost(block.last_cost) : std::nullopt;
   const auto known = recompute_known_.find({first, last, bytes});
   if (known != recompute_known_.end()) return known->second;

@@ -15,7 +15,8 @@
 #include <vector>
 
 #include "planner/chain_sums.h"
-#include "tests/planner/chain_reference.h"
+#include "tests/planner/chain_recurrence.h"
+#include "tests/planner/solver_chains.h"
 #include "tests/seed.h"
 
 namespace cairn {
@@ -129,7 +130,7 @@ TEST_CASE("every budget of small chains costs what the plain recurrence says") {
   std::mt19937_64 random(test_seed());
   for (int round = 0; round < 300; ++round) {
     const Chain chain = random_chain(random, {.most_blocks = 7, .has_options = round % 3 == 0});
-    ChainReference reference(chain);
+    test::ChainRecurrence recurrence(chain);
     const ChainSums sums = sum_chain(chain);
     const std::int64_t most_bytes = chain.base_bytes + keep_all_bytes(chain, sums) + 2;
     const ChainSolution whole = solve_chain(chain, most_bytes);
@@ -138,7 +139,7 @@ TEST_CASE("every budget of small chains costs what the plain recurrence says") {
     CHECK(whole.least_need_bytes() == whole.points().front().need_bytes);
     for (std::int64_t budget = chain.base_bytes - 1; budget <= most_bytes; ++budget) {
       INFO("round ", round, ", budget ", budget);
-      const std::int64_t want = reference.cost(budget);
+      const std::int64_t want = recurrence.least_extra_cost(budget).value_or(kInfiniteCost);
       CHECK(cost_at(whole, budget) == want);
       CHECK(whole.lower_bound(budget) == want);
       // With pruning from regions of one or two blocks on.
@@ -185,7 +186,7 @@ TEST_CASE("sizes rounded to slots: never over the budget, and within the certifi
   for (int round = 0; round < 60; ++round) {
     const Chain chain = random_chain(
         random, {.most_blocks = 7, .has_options = round % 2 == 0, .bytes_per_unit = 1009});
-    ChainReference reference(chain);
+    test::ChainRecurrence recurrence(chain);
     const ChainSolution solution = solve_chain(chain, 1 << 20, {.slot_limit = 24});
     check_points(solution);
     REQUIRE(!solution.statistics().is_exact);
@@ -195,7 +196,7 @@ TEST_CASE("sizes rounded to slots: never over the budget, and within the certifi
       CHECK(cost_of_items(chain, items) <= point.extra_cost);
     }
     for (std::int64_t budget = chain.base_bytes; budget < 100'000; budget += 1777) {
-      const std::int64_t want = reference.cost(budget);
+      const std::int64_t want = recurrence.least_extra_cost(budget).value_or(kInfiniteCost);
       CHECK(solution.lower_bound(budget) <= want);
       CHECK(cost_at(solution, budget) >= want);
       if (cost_at(solution, budget) > want) ++rounded_up;

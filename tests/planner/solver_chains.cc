@@ -1,4 +1,4 @@
-#include "tests/planner/chain_reference.h"
+#include "tests/planner/solver_chains.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -24,12 +24,6 @@ std::int64_t sweep_peak(const Chain& chain, std::int64_t begin, std::int64_t end
         std::max(peak, chain.blocks[at(begin)].input_bytes + chain.blocks[at(i)].sweep_peak_bytes);
   }
   return peak;
-}
-
-std::int64_t sweep_cost(const Chain& chain, std::int64_t begin, std::int64_t end) {
-  std::int64_t cost = 0;
-  for (std::int64_t i = begin; i < end; ++i) cost += chain.blocks[at(i)].sweep_cost;
-  return cost;
 }
 
 std::int64_t block_count(const Chain& chain) {
@@ -77,54 +71,6 @@ std::int64_t root_need(const Chain& chain, const std::vector<ChainItem>& items, 
 
 std::int64_t need_of(const Chain& chain, const std::vector<ChainItem>& items) {
   return chain.base_bytes + root_need(chain, items, 0);
-}
-
-std::int64_t ChainReference::root(std::int64_t bytes, std::int64_t first) {
-  const std::int64_t n = block_count(chain_);
-  if (bytes < 0) return kInfiniteCost;
-  if (first == n) return 0;
-  if (const auto known = root_.find({bytes, first}); known != root_.end()) return known->second;
-  const ChainBlock& block = chain_.blocks[at(first)];
-  std::int64_t least = kInfiniteCost;
-  if (bytes >= block.forward_peak_bytes &&
-      bytes >= block.backward_peak_bytes + gradients(chain_, first + 1, n)) {
-    least = root(bytes - block.held_bytes, first + 1);
-  }
-  for (const KeepOption& option : chain_.options) {
-    if (option.begin != first || bytes < option.forward_peak_bytes ||
-        bytes < option.backward_peak_bytes + gradients(chain_, option.end, n)) {
-      continue;
-    }
-    least = std::min(least, option.extra_cost + root(bytes - option.held_bytes, option.end));
-  }
-  for (std::int64_t end = first + 1; end < n; ++end) {
-    if (bytes < sweep_peak(chain_, first, end)) continue;
-    least = std::min(least, nested(bytes - gradients(chain_, end, n), first, end - 1) +
-                                root(bytes - block.input_bytes, end));
-  }
-  return root_[{bytes, first}] = std::min(least, kInfiniteCost);
-}
-
-std::int64_t ChainReference::nested(std::int64_t bytes, std::int64_t first, std::int64_t last) {
-  const ChainBlock& block = chain_.blocks[at(first)];
-  if (bytes < 0) return kInfiniteCost;
-  if (first == last) return bytes >= block.last_peak_bytes ? block.last_cost : kInfiniteCost;
-  if (const auto known = nested_.find({bytes, first, last}); known != nested_.end()) {
-    return known->second;
-  }
-  const std::int64_t gradient = chain_.blocks[at(last)].gradient_bytes;
-  std::int64_t least = kInfiniteCost;
-  if (bytes >= gradient + block.inner_forward_peak_bytes &&
-      bytes >= block.inner_backward_peak_bytes + gradients(chain_, first + 1, last + 1)) {
-    least = block.sweep_cost + nested(bytes - block.inner_held_bytes, first + 1, last);
-  }
-  for (std::int64_t split = first + 1; split <= last; ++split) {
-    if (bytes < gradient + sweep_peak(chain_, first, split)) continue;
-    least = std::min(
-        least, sweep_cost(chain_, first, split) + nested(bytes - block.input_bytes, split, last) +
-                   nested(bytes - gradients(chain_, split, last + 1), first, split - 1));
-  }
-  return nested_[{bytes, first, last}] = std::min(least, kInfiniteCost);
 }
 
 Chain saved_chain(const std::vector<std::int64_t>& inputs, const std::vector<std::int64_t>& saved,

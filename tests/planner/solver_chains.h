@@ -1,32 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <random>
-#include <tuple>
 #include <vector>
 
 #include "planner/chain.h"
 #include "planner/chain_solver.h"
 
-// The recurrence of a chain once more, plainly: what the chain solver is compared with.
+// What plans of a chain need, and chains to solve.
 
 namespace cairn {
-
-class ChainReference {
- public:
-  explicit ChainReference(const Chain& chain) : chain_(chain) {}
-  // kInfiniteCost when nothing fits.
-  std::int64_t cost(std::int64_t budget_bytes) { return root(budget_bytes - chain_.base_bytes, 0); }
-
- private:
-  std::int64_t root(std::int64_t bytes, std::int64_t first);
-  std::int64_t nested(std::int64_t bytes, std::int64_t first, std::int64_t last);
-
-  const Chain& chain_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> root_ = {};
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t> nested_ = {};
-};
 
 // The least budget that a plan needs, by the same rules.
 std::int64_t need_of(const Chain& chain, const std::vector<ChainItem>& items);
