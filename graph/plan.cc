@@ -40,7 +40,24 @@ std::vector<std::int32_t> check_order(const Graph& graph, const Plan& plan) {
   return position;
 }
 
-void check_keep(const Graph& graph, const std::vector<std::int32_t>& position,
+// By storage: the position of the last op that overwrites it, -1 for none.
+std::vector<std::int32_t> last_overwrites(const Graph& graph, const Plan& plan) {
+  std::vector<std::int32_t> last(graph.storages.size(), -1);
+  for (std::size_t i = 0; i < plan.order.size(); ++i) {
+    const Op& op = graph.op(plan.order[i]);
+    if (!op.in_place) continue;
+    last[index(graph.tensor(op.outputs[0]).storage)] = static_cast<std::int32_t>(i);
+  }
+  return last;
+}
+
+// An order and what follows from it.
+struct CheckedOrder {
+  std::vector<std::int32_t> position = {};        // by op id
+  std::vector<std::int32_t> last_overwrite = {};  // by storage
+};
+
+void check_keep(const Graph& graph, const Plan& plan, const CheckedOrder& order,
                 const Region& region) {
   for (const TensorId kept : region.keep) {
     const std::string name = fmt::format("plan: region [{}, {})", region.begin, region.end);
@@ -49,14 +66,21 @@ void check_keep(const Graph& graph, const std::vector<std::int32_t>& position,
                                    static_cast<std::int32_t>(kept)));
     }
     const Tensor& tensor = graph.tensor(kept);
-    const std::int32_t made_at = tensor.producer == kNoOp ? -1 : position[index(tensor.producer)];
+    const std::int32_t made_at =
+        tensor.producer == kNoOp ? -1 : order.position[index(tensor.producer)];
     if (made_at < region.begin || made_at >= region.end) {
       throw InputError(fmt::format("{} keeps '{}', which it does not make", name, tensor.name));
+    }
+    const std::int32_t overwritten_at = order.last_overwrite[index(tensor.storage)];
+    if (overwritten_at > made_at) {
+      const OpId by = plan.order[static_cast<std::size_t>(overwritten_at)];
+      throw InputError(fmt::format("{} keeps '{}', which op '{}' overwrites", name, tensor.name,
+                                   graph.op(by).name));
     }
   }
 }
 
-void check_regions(const Graph& graph, const std::vector<std::int32_t>& position,
+void check_regions(const Graph& graph, const Plan& plan, const CheckedOrder& order,
                    const std::vector<Region>& regions, std::int32_t begin, std::int32_t end,
                    int depth) {
   std::int32_t free_from = begin;
@@ -70,8 +94,8 @@ void check_regions(const Graph& graph, const std::vector<std::int32_t>& position
     if (depth > 0 && !region.keep.empty()) {
       throw InputError(name + " has a keep list, which only outermost regions may have");
     }
-    check_keep(graph, position, region);
-    check_regions(graph, position, region.inner, region.begin, region.end, depth + 1);
+    check_keep(graph, plan, order, region);
+    check_regions(graph, plan, order, region.inner, region.begin, region.end, depth + 1);
     free_from = region.end;
   }
 }
@@ -86,8 +110,10 @@ Plan keep_all_plan(const Graph& graph) {
 }
 
 void check_plan(const Graph& graph, const Plan& plan) {
-  const std::vector<std::int32_t> position = check_order(graph, plan);
-  check_regions(graph, position, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()), 0);
+  const CheckedOrder order{.position = check_order(graph, plan),
+                           .last_overwrite = last_overwrites(graph, plan)};
+  check_regions(graph, plan, order, plan.regions, 0, static_cast<std::int32_t>(plan.order.size()),
+                0);
   check_in_place(graph, plan.order);
   check_in_place_regions(graph, plan.order, flatten_regions(graph, plan));
 }

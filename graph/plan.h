@@ -44,8 +44,9 @@ struct Plan {
 Plan keep_all_plan(const Graph& graph);
 
 // Throws InputError when the order is not a topological order of all ops, when regions are empty,
-// overlap or leave their parent, when a keep list names what the region does not make, or when an
-// in-place op overwrites what is read later in this order, or by a region's recompute.
+// overlap or leave their parent, when a keep list names what the region does not make or an op
+// overwrites, or when an in-place op overwrites what is read later in this order, or by a region's
+// recompute.
 void check_plan(const Graph& graph, const Plan& plan);
 
 std::string_view extent_name(Extent extent);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "graph/error.h"
 
@@ -40,13 +39,11 @@ bool offers_plans(const PlanRequest& request) {
   }
 }
 
-constexpr std::int64_t kAnyBudget = std::numeric_limits<std::int64_t>::max();
-
 // A sixteenth more.
 std::int64_t with_margin(std::int64_t budget_bytes) {
   constexpr std::int64_t kShare = 16;
-  const std::int64_t margin_bytes = std::max<std::int64_t>(budget_bytes, 0) / kShare;
-  return budget_bytes > kAnyBudget - margin_bytes ? kAnyBudget : budget_bytes + margin_bytes;
+  return std::min(budget_bytes + std::max<std::int64_t>(budget_bytes, 0) / kShare,
+                  kMostBudgetBytes);
 }
 
 // Equal blocks share rows of the solver's table.
@@ -116,7 +113,7 @@ ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request,
   keep_all_.extent = request.setting.extent;
   if (!offers_plans(request)) return;
   if (!budget) {
-    solution_.emplace(solve_chain(problem_.chain, kAnyBudget, {.has_lower_bound = false}));
+    solution_.emplace(solve_chain(problem_.chain, kMostBudgetBytes, {.has_lower_bound = false}));
   } else if (has_many_equal_blocks(problem_.blocks)) {
     solution_.emplace(solve_chain(problem_.chain, with_margin(*budget)));
   } else {
@@ -128,7 +125,7 @@ ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request)
     : ChainPlans(graph, request, std::nullopt) {}
 
 ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request, std::int64_t budget_bytes)
-    : ChainPlans(graph, request, std::optional(budget_bytes)) {}
+    : ChainPlans(graph, request, std::optional(std::min(budget_bytes, kMostBudgetBytes))) {}
 
 PlanList ChainPlans::list() const {
   PlanList list;

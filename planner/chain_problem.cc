@@ -14,8 +14,7 @@
 namespace cairn {
 namespace {
 
-// More than any budget: what is not allowed needs it.
-constexpr std::int64_t kNotAllowed = std::int64_t{1} << 60;
+constexpr std::int64_t kNotAllowed = 2 * kMostBudgetBytes;
 
 // Keep lists offered for a block or layer: many for few blocks, few for many (thin_options.h).
 constexpr std::size_t kBucketsInAll = 4096;

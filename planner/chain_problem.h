@@ -13,6 +13,9 @@
 
 namespace cairn {
 
+// Budgets of a problem are below this: what a request does not allow needs more.
+inline constexpr std::int64_t kMostBudgetBytes = std::int64_t{1} << 59;
+
 // What a plan may be made of.
 struct ChainForm {
   bool layers_only = false;  // only whole layers may be regions

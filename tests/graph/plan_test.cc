@@ -133,6 +133,14 @@ TEST_CASE("a region may not need again what an in-place op overwrote") {
         "plan: the recompute of region [2, 3) would read 'a' again, but op 'w' overwrites 'a'");
 }
 
+TEST_CASE("what an op overwrites cannot be kept; what it makes of it can") {
+  const Graph graph = in_place();
+  CHECK(refusal(graph, {{.begin = 0, .end = 3, .keep = {named(graph, "a")}}}) ==
+        "plan: region [0, 3) keeps 'a', which op 'w' overwrites");
+  CHECK_NOTHROW(check_plan(graph, {.order = keep_all_plan(graph).order,
+                                   .regions = {{.end = 3, .keep = {named(graph, "b")}}}}));
+}
+
 TEST_CASE("extents have the names of the documentation") {
   CHECK(extent_name(Extent::kNeeded) == "needed");
   CHECK(extent_name(Extent::kPrefix) == "prefix");
