@@ -159,7 +159,7 @@ Strategy parse_strategy(std::string_view text) {
 Strategy parse_algorithm(std::string_view text) { return parse_one_of(text, all_algorithms()); }
 
 std::string strategy_name(const Strategy& strategy) {
-  const std::string name(base_name(strategy.algorithm));
+  std::string name(base_name(strategy.algorithm));
   if (strategy.algorithm != Algorithm::kUniform) return name;
   return fmt::format("{}:{}", name, strategy.layers_per_region);
 }
