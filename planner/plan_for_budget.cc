@@ -26,6 +26,10 @@ bool is_smaller(const TriedPlan& a, const TriedPlan& b) {
   return std::pair(a.peak_bytes, a.extra_cost) < std::pair(b.peak_bytes, b.extra_cost);
 }
 
+// A budget is useful when it is smaller than the next by more than so small a part of all that can
+// be saved; and the least of all.
+constexpr std::int64_t kUsefulBudgets = 512;
+
 // One request, for one budget or for all.
 class Planning {
  public:
@@ -53,9 +57,15 @@ class Planning {
     for (TriedPlan& plan : trials_.try_plans(chain_samples())) tried.push_back(std::move(plan));
     std::stable_sort(tried.begin(), tried.end(), is_cheaper);
     Frontier frontier{.unit = costs().unit};
+    if (tried.empty()) return frontier;
+    const std::int64_t least_bytes =
+        std::min_element(tried.begin(), tried.end(), is_smaller)->peak_bytes;
+    const std::int64_t worth_bytes = (tried.front().peak_bytes - least_bytes) / kUsefulBudgets;
     for (TriedPlan& plan : tried) {
       std::vector<FrontierPoint>& points = frontier.points;
-      if (!points.empty() && plan.peak_bytes >= points.back().peak_bytes) continue;
+      const bool is_least = plan.peak_bytes == least_bytes;
+      const std::int64_t above_bytes = is_least ? 1 : std::max<std::int64_t>(worth_bytes, 1);
+      if (!points.empty() && plan.peak_bytes > points.back().peak_bytes - above_bytes) continue;
       points.push_back({.peak_bytes = plan.peak_bytes,
                         .extra_cost = plan.extra_cost,
                         .plan = std::move(plan.plan)});

@@ -63,6 +63,8 @@ struct Frontier {
   std::size_t knee = 0;  // the point nearest to (least peak, no cost), both scaled to [0, 1]
 };
 
+// The budgets worth telling apart: each is smaller than the next by 1/512 of all that can be saved,
+// or is the least of all.
 Frontier plan_frontier(const Graph& graph, const PlanRequest& request);
 
 }  // namespace cairn
