@@ -111,11 +111,10 @@ class HullRoot {
   bool is_above(const ChainPoints& hull, std::int64_t first, std::int64_t end) const {
     const CostRow& row = table_.row(first, end - 1);
     if (row.is_empty() || hulls_[at(end)].empty()) return true;
-    const std::int64_t least_bytes =
-        std::max({sums_.sweep_peak_bytes(first, end - 1),
-                  hulls_[at(end)].front().need_bytes + chain_.blocks[at(first)].input_bytes,
-                  table_.unit().bytes_of(row.low) +
-                      sums_.parameter_gradient_bytes(end, block_count())});
+    const std::int64_t least_bytes = std::max(
+        {sums_.sweep_peak_bytes(first, end - 1),
+         hulls_[at(end)].front().need_bytes + chain_.blocks[at(first)].input_bytes,
+         table_.unit().bytes_of(row.low) + sums_.parameter_gradient_bytes(end, block_count())});
     return hull_cost_within(hull, least_bytes) <=
            sums_.once_cost(first, end - 1) + hulls_[at(end)].back().extra_cost;
   }

@@ -18,13 +18,12 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
-                                          "two_blocks_sqrt.yaml", "shapes.yaml",
-                                          "families/gated_mlp.yaml",
-                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
-                                          "layers/gated.yaml", "layers/loss_without_logits.yaml",
-                                          "catalogue/gated-mlp-tiny.yaml", "gated/config.json",
-                                          "gpus/lab.yaml"});
+  CHECK(files == std::vector<std::string>{
+                     "two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
+                     "two_blocks_sqrt.yaml", "shapes.yaml", "families/gated_mlp.yaml",
+                     "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
+                     "layers/loss_without_logits.yaml", "catalogue/gated-mlp-tiny.yaml",
+                     "gated/config.json", "gpus/lab.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
