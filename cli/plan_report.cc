@@ -194,6 +194,7 @@ class Planning {
       const bool is_uniform = name.ends_with(":K");
       const Strategy strategy =
           is_uniform ? Strategy{.algorithm = Algorithm::kUniform} : parse_algorithm(name);
+      if (!runs_algorithm(report_.target, strategy.algorithm)) continue;
       running.emplace_back(std::move(name), std::async(std::launch::async, [this, strategy] {
                              return solve(request(strategy));
                            }));
@@ -280,6 +281,10 @@ class Planning {
     }
     for (const ComparedAlgorithm& row : report_.compared) {
       if (!row.answer) add(fmt::format("{} is left out: {}", row.name, row.refusal));
+    }
+    if (report_.unit == CostUnit::kFlops && !report_.gpu) {
+      add("costs are FLOPs, of which norms and the like have none: a plan that costs nothing may "
+          "still take time, which --gpu NAME counts");
     }
     if (!report_.gpu) return;
     add(report_.gpu->note);

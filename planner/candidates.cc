@@ -27,13 +27,16 @@ std::vector<Plan> uniform_plans(const Graph& graph, Extent extent) {
   return plans;
 }
 
-// The first layers one region each, for each number of them.
-void add_first_layers(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
+// The first or the last layers one region each, for each number of them.
+void add_some_layers(const Graph& graph, Extent extent, bool is_first, std::vector<Plan>& plans) {
   const Plan every = make_plan(graph, {.algorithm = Algorithm::kEveryLayer}, extent);
-  for (std::size_t count = 1; count < every.regions.size(); ++count) {
+  const std::vector<Region>& all = every.regions;
+  for (std::size_t count = 1; count < all.size(); ++count) {
     Plan plan = every;
-    plan.algorithm = fmt::format("first-layers:{}", count);
-    plan.regions.resize(count);
+    plan.algorithm = fmt::format("{}-layers:{}", is_first ? "first" : "last", count);
+    const auto some = static_cast<std::ptrdiff_t>(count);
+    plan.regions = is_first ? std::vector<Region>(all.begin(), all.begin() + some)
+                            : std::vector<Region>(all.end() - some, all.end());
     plans.push_back(std::move(plan));
   }
 }
@@ -48,12 +51,16 @@ std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
   add_none(graph, extent, plans);
   switch (target) {
     case Target::kMegatron:
-      add_first_layers(graph, extent, plans);
+      add_some_layers(graph, extent, true, plans);
       append(uniform_plans(graph, extent), plans);
       break;
-    case Target::kHf:
     case Target::kTorchtitan:
       plans.push_back(make_plan(graph, {.algorithm = Algorithm::kEveryLayer}, extent));
+      break;
+    case Target::kHf:
+      plans.push_back(make_plan(graph, {.algorithm = Algorithm::kEveryLayer}, extent));
+      add_some_layers(graph, extent, true, plans);
+      add_some_layers(graph, extent, false, plans);
       break;
     case Target::kAny:
     case Target::kTorch:
@@ -61,6 +68,8 @@ std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
       append(uniform_plans(graph, extent), plans);
       append(chen_greedy_plans(graph, extent), plans);
       append(revolve_plans(graph, extent), plans);
+      add_some_layers(graph, extent, true, plans);
+      add_some_layers(graph, extent, false, plans);
       break;
   }
   return plans;

@@ -46,9 +46,12 @@ std::int64_t with_margin(std::int64_t budget_bytes) {
                   kMostBudgetBytes);
 }
 
-// Equal blocks share rows of the solver's table.
-bool has_many_equal_blocks(const std::vector<Block>& blocks) {
+// All budgets at once cost little for few blocks, and for equal ones, which share rows of the
+// solver's table.
+bool is_quickly_solved(const std::vector<Block>& blocks) {
   constexpr std::int32_t kEach = 4;
+  constexpr std::size_t kFew = 128;
+  if (blocks.size() <= kFew) return true;
   std::int32_t kind_count = 0;
   for (const Block& block : blocks) kind_count = std::max(kind_count, block.kind + 1);
   return kind_count * kEach < static_cast<std::int32_t>(blocks.size());
@@ -113,8 +116,8 @@ ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request,
   keep_all_.extent = request.setting.extent;
   if (!offers_plans(request)) return;
   if (!budget) {
-    solution_.emplace(solve_chain(problem_.chain, kMostBudgetBytes, {.has_lower_bound = false}));
-  } else if (has_many_equal_blocks(problem_.blocks)) {
+    solve_for_all_budgets();
+  } else if (is_quickly_solved(problem_.blocks)) {
     solution_.emplace(solve_chain(problem_.chain, with_margin(*budget)));
   } else {
     solution_.emplace(solve_chain(problem_.chain, *budget, {.is_whole_frontier = false}));
@@ -126,6 +129,11 @@ ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request)
 
 ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request, std::int64_t budget_bytes)
     : ChainPlans(graph, request, std::optional(std::min(budget_bytes, kMostBudgetBytes))) {}
+
+void ChainPlans::solve_for_all_budgets() {
+  if (!offers_plans(request_)) return;
+  solution_.emplace(solve_chain(problem_.chain, kMostBudgetBytes, {.has_lower_bound = false}));
+}
 
 PlanList ChainPlans::list() const {
   PlanList list;
@@ -145,9 +153,15 @@ PlanList ChainPlans::list() const {
   return list;
 }
 
+bool ChainPlans::made(const Plan& plan) const {
+  return solution_ && (plan.algorithm == keep_all_.algorithm || plan.regions.empty());
+}
+
 std::vector<Plan> ChainPlans::same_choice_plans() const {
   std::vector<Plan> plans;
-  if (request_.target != Target::kTorchtitan) return plans;
+  const Algorithm algorithm = request_.strategy.algorithm;
+  const bool is_asked = algorithm == Algorithm::kAuto || algorithm == Algorithm::kSelective;
+  if (request_.target != Target::kTorchtitan || !is_asked) return plans;
   const std::vector<KeepOption>& options = problem_.chain.options;
   for (const KeepOption& choice : options) {
     if (choice.begin != options.front().begin) break;  // all choices of the first layer
@@ -170,6 +184,7 @@ std::vector<Plan> ChainPlans::same_choice_plans() const {
 std::string ChainPlans::optimal_for(std::int64_t budget_bytes, std::int64_t extra_cost) const {
   if (!solution_) return "";
   std::string text = class_of_plans();
+  if (text.empty()) return text;
   if (solution_->statistics().is_exact || problem_.costs.step == 0) return text;
   const std::int64_t gap = extra_cost - solution_->lower_bound(budget_bytes);
   if (gap <= 0) return text;
@@ -181,11 +196,14 @@ std::string ChainPlans::optimal_for(std::int64_t budget_bytes, std::int64_t extr
 std::string ChainPlans::class_of_plans() const {
   const std::size_t count = problem_.blocks.size();
   const std::string_view lists = problem_.has_all_lists ? "keep lists" : "the keep lists offered";
-  if (request_.target == Target::kHf) return "sets of whole layers";
-  if (request_.strategy.algorithm == Algorithm::kSelective) {
-    return fmt::format("{} of single layers, of {} blocks", lists, count);
+  if (request_.target == Target::kHf) {
+    return problem_.has_all_layers ? "sets of whole layers" : "";
   }
-  return fmt::format("nested regions of {} blocks, and {} of blocks and layers", count, lists);
+  if (request_.strategy.algorithm == Algorithm::kSelective) {
+    return fmt::format("{} of single layers", lists);
+  }
+  return fmt::format("nested regions of {} blocks, and {} of single blocks and layers", count,
+                     lists);
 }
 
 }  // namespace cairn

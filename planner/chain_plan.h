@@ -23,11 +23,16 @@ class ChainPlans {
   // the chain's numbers say.
   ChainPlans(const Graph& graph, const PlanRequest& request, std::int64_t budget_bytes);
 
+  // Solves what was solved for one budget once more, for all.
+  void solve_for_all_budgets();
+
   // Empty where the request's algorithm or target has no use for a chain. Refers to this object.
   PlanList list() const;
   // For a target that makes one choice for all layers: each keep list of the first layer's frontier
   // in every layer, by the tensors' names.
   std::vector<Plan> same_choice_plans() const;
+  // Whether it is one of the list: by its name.
+  bool made(const Plan& plan) const;
   const ChainProblem& problem() const { return problem_; }
   // "nested regions of 66 blocks, ... (to within 0.02 %)", of a plan of that cost for one
   // micro-batch; "" without a list.

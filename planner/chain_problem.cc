@@ -21,6 +21,9 @@ constexpr std::size_t kBucketsInAll = 4096;
 constexpr std::size_t kFewestBuckets = 16;
 constexpr std::size_t kMostBuckets = 64;
 
+// So few that any run of them may be a region with a keep list.
+constexpr std::size_t kFewBlocks = 9;
+
 // Of parameters, live throughout.
 std::int64_t resident_parameter_bytes(const Graph& graph, const TrainingStep& step) {
   constexpr std::string_view kWhat = "bytes of parameters";
@@ -62,7 +65,7 @@ std::vector<Block> merged_by_layer(const std::vector<Block>& blocks) {
 class ProblemBuilder {
  public:
   ProblemBuilder(const Graph& graph, const PlanRequest& request, const ChainForm& form)
-      : graph_(graph), request_(request), form_(form) {}
+      : graph_(graph), request_(request), form_(form), layers_(layer_ranges(graph)) {}
 
   ChainProblem build() {
     problem_.costs = op_costs(graph_, request_.setting.device);
@@ -78,6 +81,11 @@ class ProblemBuilder {
       add_plain_regions();
     }
     restrict_blocks();
+    problem_.has_all_layers = std::all_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
+      return std::any_of(problem_.blocks.begin(), problem_.blocks.end(), [&](const Block& block) {
+        return std::pair(block.begin, block.end) == layer;
+      });
+    });
     return std::move(problem_);
   }
 
@@ -115,13 +123,34 @@ class ProblemBuilder {
              blocks[end].layer == blocks[b].layer) {
         ++end;
       }
-      if (blocks[b].layer >= 0) spans.push_back({b, end});
+      if (form_.layers_only ? is_layer(blocks[b]) : blocks[b].layer >= 0) spans.push_back({b, end});
       if (!form_.layers_only && (end - b > 1 || blocks[b].layer < 0)) {
         for (std::size_t i = b; i < end; ++i) spans.push_back({i, i + 1});
       }
       b = end;
     }
+    if (!form_.layers_only && blocks.size() <= kFewBlocks) add_runs(spans);
     return spans;
+  }
+
+  // Of few blocks, all runs of several that are no layer.
+  void add_runs(std::vector<BlockRange>& spans) const {
+    const std::size_t count = problem_.blocks.size() - 1;
+    for (std::size_t begin = 0; begin < count; ++begin) {
+      for (std::size_t end = begin + 2; end <= count; ++end) {
+        const auto is_same = [&](const BlockRange& span) {
+          return span.begin == begin && span.end == end;
+        };
+        if (std::any_of(spans.begin(), spans.end(), is_same)) continue;
+        spans.push_back({begin, end});
+      }
+    }
+  }
+
+  // Whether the block is a whole layer, and no more than that.
+  bool is_layer(const Block& block) const {
+    return std::find(layers_.begin(), layers_.end(), std::pair(block.begin, block.end)) !=
+           layers_.end();
   }
 
   // The blocks of the reduced graph that stand for the span's; empty when they are not in one run.
@@ -206,7 +235,7 @@ class ProblemBuilder {
   // Layers as one region each that keeps nothing, where keep lists are not for the target.
   void add_plain_regions() {
     for (std::size_t b = 0; b + 1 < problem_.blocks.size(); ++b) {
-      if (problem_.blocks[b].layer < 0) continue;
+      if (!is_layer(problem_.blocks[b]) || has_any(request_.keep, problem_.blocks[b])) continue;
       const ChainBlock& block = problem_.chain.blocks[b];
       problem_.chain.options.push_back({.begin = static_cast<std::int32_t>(b),
                                         .end = static_cast<std::int32_t>(b) + 1,
@@ -237,6 +266,7 @@ class ProblemBuilder {
   const Graph& graph_;
   const PlanRequest& request_;
   const ChainForm& form_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> layers_ = {};
   ChainProblem problem_ = {};
   ReducedGraph reduced_ = {};
   OpCosts reduced_costs_ = {};

@@ -20,14 +20,15 @@ inline constexpr std::int64_t kMostBudgetBytes = std::int64_t{1} << 59;
 struct ChainForm {
   bool layers_only = false;  // only whole layers may be regions
   bool keep_lists = true;    // of regions of the root
-  bool nesting = true;       // regions of several blocks, and regions in regions
+  bool nesting = true;       // regions of several blocks without lists, and regions in regions
 };
 
 struct ChainProblem {
   OpCosts costs = {};
   std::vector<Block> blocks = {};
   Chain chain = {};
-  bool has_all_lists = true;  // the keep lists offered are all that can be of use
+  bool has_all_layers = true;  // each layer is a block of its own; not so for skips across layers
+  bool has_all_lists = true;   // the keep lists offered are all that can be of use
 };
 
 // Numbers are measured on a graph with each kind of block but a few times. Throws InputError where

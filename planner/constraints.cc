@@ -7,6 +7,7 @@
 #include "graph/error.h"
 #include "graph/recompute_sets.h"
 #include "graph/region_tree.h"
+#include "planner/target.h"
 
 namespace cairn {
 namespace {
@@ -29,6 +30,11 @@ Region* region_of(Plan& plan, const std::vector<std::int32_t>& position_of_op, O
   return nullptr;
 }
 
+std::string algorithm_name(const Strategy& strategy) {
+  const bool is_any = strategy.algorithm == Algorithm::kUniform && strategy.layers_per_region == 0;
+  return is_any ? "uniform:K" : strategy_name(strategy);
+}
+
 void check_saved(const Graph& graph, TensorId tensor, std::string_view option) {
   const Tensor& named = graph.tensor(tensor);
   if (named.producer == kNoOp) {
@@ -43,7 +49,11 @@ void check_saved(const Graph& graph, TensorId tensor, std::string_view option) {
 
 }  // namespace
 
-void check_constraints(const Graph& graph, const PlanRequest& request) {
+void check_request(const Graph& graph, const PlanRequest& request) {
+  if (!runs_algorithm(request.target, request.strategy.algorithm)) {
+    throw InputError(fmt::format("{} cannot run plans of {}; expected auto, or another --for",
+                                 target_name(request.target), algorithm_name(request.strategy)));
+  }
   for (const TensorId tensor : request.keep) check_saved(graph, tensor, "--keep");
   for (const TensorId tensor : request.recompute) {
     check_saved(graph, tensor, "--recompute");
@@ -63,7 +73,9 @@ std::optional<Plan> constrained(const Graph& graph, const PlanRequest& request, 
   const std::vector<std::int32_t> positions = flatten_regions(graph, plan).position_of_op;
   for (const TensorId tensor : request.keep) {
     Region* region = region_of(plan, positions, graph.tensor(tensor).producer);
-    if (region != nullptr && !contains(region->keep, tensor)) region->keep.push_back(tensor);
+    if (region == nullptr || contains(region->keep, tensor)) continue;
+    if (!runs_keep_lists(request.target)) return std::nullopt;
+    region->keep.push_back(tensor);
   }
   for (const TensorId tensor : request.recompute) {
     const Region* region = region_of(plan, positions, graph.tensor(tensor).producer);

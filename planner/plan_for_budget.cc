@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <limits>
 #include <tuple>
 
 #include "graph/checked.h"
@@ -30,6 +30,15 @@ bool is_smaller(const TriedPlan& a, const TriedPlan& b) {
 // be saved; and the least of all.
 constexpr std::int64_t kUsefulBudgets = 512;
 
+std::vector<Plan> evenly_chosen(std::vector<Plan> plans, std::size_t most) {
+  if (plans.size() <= most) return plans;
+  std::vector<Plan> chosen;
+  for (std::size_t i = 0; i < most; ++i) {
+    chosen.push_back(std::move(plans[i * (plans.size() - 1) / (most - 1)]));
+  }
+  return chosen;
+}
+
 // One request, for one budget or for all.
 class Planning {
  public:
@@ -40,15 +49,20 @@ class Planning {
         trials_(graph, request.setting, chain_plans_.problem().costs) {}
 
   PlanAnswer answer(std::int64_t budget_bytes) {
-    std::optional<TriedPlan> best = cheapest(budget_bytes);
-    if (!best) best = smallest();
+    const ChainProblem& problem = chain_plans_.problem();
+    const LowerBounds bounds(graph_, problem.blocks, problem.chain, problem.costs);
+    const bool is_hopeless = budget_bytes < bounds.least_peak_bytes();
+    std::optional<TriedPlan> best;
+    if (!is_hopeless) best = cheapest(budget_bytes);
+    if (!best) best = smallest(is_hopeless);
     PlanAnswer answer{.is_feasible = best->peak_bytes <= budget_bytes, .unit = costs().unit};
     answer.extra_cost = best->extra_cost;
     answer.evaluation = evaluate_plan(graph_, std::move(best->plan), request_.setting);
     CAIRN_CHECK(answer.evaluation.trace.peak_bytes == best->peak_bytes, "two peaks of one plan");
     answer.evaluation.strategy = request_.strategy;
     answer.plan_count = trials_.plan_count();
-    add_bound(budget_bytes, answer);
+    answer.least_peak_bytes = bounds.least_peak_bytes();
+    if (answer.is_feasible) add_bound(bounds.at(budget_bytes), budget_bytes, answer);
     return answer;
   }
 
@@ -79,8 +93,10 @@ class Planning {
   // All that are not the chain's solutions.
   std::vector<Plan> other_plans() const {
     std::vector<Plan> plans = candidate_plans(graph_, request_);
-    std::vector<Plan> same_choices = chain_plans_.same_choice_plans();
-    std::move(same_choices.begin(), same_choices.end(), std::back_inserter(plans));
+    for (Plan& plan : chain_plans_.same_choice_plans()) {
+      std::optional<Plan> allowed = constrained(graph_, request_, std::move(plan));
+      if (allowed) plans.push_back(std::move(*allowed));
+    }
     return plans;
   }
 
@@ -99,17 +115,14 @@ class Planning {
     return best;
   }
 
-  // The one with the least peak, where none is within the budget.
-  TriedPlan smallest() {
-    std::vector<TriedPlan> tried = trials_.try_plans(other_plans());
-    const ChainPlans chain_plans(graph_, request_);
-    const PlanList list = chain_plans.list();
-    constexpr std::size_t kLastPlans = 64;
-    std::vector<Plan> last;
-    for (std::size_t i = list.expected.size(); i-- > 0 && last.size() < kLastPlans;) {
-      last.push_back(list.plan_of(i));
-    }
-    for (TriedPlan& plan : trials_.try_plans(std::move(last))) tried.push_back(std::move(plan));
+  // The one with the least peak, where none is within the budget. Where no plan at all can be, some
+  // of them are enough to say how far off it is.
+  TriedPlan smallest(bool is_hopeless) {
+    const std::size_t most = is_hopeless ? 32 : std::numeric_limits<std::size_t>::max();
+    std::vector<Plan> plans = evenly_chosen(other_plans(), most);
+    chain_plans_.solve_for_all_budgets();
+    add_smallest_of_chain(is_hopeless ? 8 : 64, plans);
+    std::vector<TriedPlan> tried = trials_.try_plans(std::move(plans));
     if (tried.empty()) {
       throw InputError(fmt::format("{} has no plan that does what is asked of single tensors",
                                    strategy_name(request_.strategy)));
@@ -117,9 +130,18 @@ class Planning {
     return std::move(*std::min_element(tried.begin(), tried.end(), is_smaller));
   }
 
+  void add_smallest_of_chain(std::size_t count, std::vector<Plan>& plans) const {
+    const PlanList list = chain_plans_.list();
+    const std::size_t most = std::min(count, list.expected.size());
+    for (std::size_t i = 1; i <= most; ++i) {
+      plans.push_back(list.plan_of(list.expected.size() - i));
+    }
+  }
+
   // So many of the chain's plans that a line through their peaks and costs shows them all.
   std::vector<Plan> chain_samples() const {
     constexpr std::size_t kMostSamples = 128;
+    constexpr std::size_t kSmallest = 16;
     const PlanList list = chain_plans_.list();
     const std::size_t count = list.expected.size();
     const std::size_t samples = std::min(count, kMostSamples);
@@ -127,15 +149,12 @@ class Planning {
     for (std::size_t i = 0; i < samples; ++i) {
       plans.push_back(list.plan_of(samples == 1 ? 0 : i * (count - 1) / (samples - 1)));
     }
+    add_smallest_of_chain(kSmallest, plans);
     return plans;
   }
 
-  void add_bound(std::int64_t budget_bytes, PlanAnswer& answer) const {
+  void add_bound(const CostBound& bound, std::int64_t budget_bytes, PlanAnswer& answer) const {
     const ChainProblem& problem = chain_plans_.problem();
-    const LowerBounds bounds(graph_, problem.blocks, problem.chain, problem.costs);
-    answer.least_peak_bytes = bounds.least_peak_bytes();
-    if (!answer.is_feasible) return;
-    const CostBound bound = bounds.at(budget_bytes);
     answer.bound.extra_cost = checked_multiply(
         bound.extra_cost, request_.setting.step.micro_batches, "bound of a training step");
     if (bound.block >= 0) {
@@ -143,6 +162,7 @@ class Planning {
       answer.bound.reason =
           fmt::format("at {}", graph_.ops[static_cast<std::size_t>(block.begin)].name);
     }
+    if (!chain_plans_.made(answer.evaluation.plan)) return;  // a heuristic's
     answer.optimal_for = chain_plans_.optimal_for(
         budget_bytes, answer.extra_cost / request_.setting.step.micro_batches);
   }
@@ -176,12 +196,12 @@ std::size_t knee_of(const std::vector<FrontierPoint>& points) {
 
 PlanAnswer plan_for_budget(const Graph& graph, const PlanRequest& request,
                            std::int64_t budget_bytes) {
-  check_constraints(graph, request);
+  check_request(graph, request);
   return Planning(graph, request, ChainPlans(graph, request, budget_bytes)).answer(budget_bytes);
 }
 
 Frontier plan_frontier(const Graph& graph, const PlanRequest& request) {
-  check_constraints(graph, request);
+  check_request(graph, request);
   Planning planning(graph, request, ChainPlans(graph, request));
   Frontier frontier = planning.frontier();
   if (frontier.points.empty()) throw InputError("no plan does what is asked of single tensors");

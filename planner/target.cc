@@ -43,6 +43,28 @@ bool runs_all_plans(Target target) {
   return target == Target::kAny || target == Target::kTorch || target == Target::kJax;
 }
 
+bool runs_algorithm(Target target, Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kNone:
+    case Algorithm::kEveryLayer:
+    case Algorithm::kAuto:
+      return true;
+    case Algorithm::kUniform:
+    case Algorithm::kSqrt:
+      return runs_all_plans(target) || target == Target::kMegatron;
+    case Algorithm::kSelective:
+      return runs_all_plans(target) || target == Target::kTorchtitan;
+    case Algorithm::kChain:
+      return runs_all_plans(target) || target == Target::kHf;
+    case Algorithm::kChenGreedy:
+    case Algorithm::kRevolve:
+      return runs_all_plans(target);
+  }
+  CAIRN_CHECK(false, "unknown algorithm");
+}
+
+bool runs_keep_lists(Target target) { return runs_all_plans(target); }
+
 Extent target_extent(Target target) {
   switch (target) {
     case Target::kAny:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/plan.h"
+#include "planner/planner.h"
 
 // Whom a plan is for: what it can run, and how far its recomputes go.
 
@@ -26,6 +27,12 @@ std::vector<std::string> target_names();
 
 // Whether it can run any tree of regions in the graph's order, with keep lists on outermost ones.
 bool runs_all_plans(Target target);
+
+// Whether plans of this algorithm are for it.
+bool runs_algorithm(Target target, Algorithm algorithm);
+
+// Whether its regions may have keep lists of the user's choice.
+bool runs_keep_lists(Target target);
 
 // The extent of its recomputes.
 Extent target_extent(Target target);
