@@ -194,8 +194,11 @@ class ProblemBuilder {
     }
     const Span ops{.begin = reduced_.blocks[reduced.begin].begin,
                    .end = reduced_.blocks[reduced.end - 1].end};
-    solved.frontier =
-        keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_, solved.constraints);
+    try {
+      solved.frontier =
+          keep_frontier(reduced_.graph, ops, request_.setting, reduced_costs_, solved.constraints);
+    } catch (const InputError&) {  // no list does what is asked of the span's tensors
+    }
     const std::size_t found = solved.frontier.sets.size();
     const std::size_t blocks_in_all = std::max<std::size_t>(problem_.blocks.size(), 1);
     solved.frontier.sets = thinned(solved.frontier.sets, std::clamp(kBucketsInAll / blocks_in_all,
@@ -213,7 +216,7 @@ class ProblemBuilder {
     for (const KeepSet& set : solved.frontier.sets) {
       KeepOption option{.begin = static_cast<std::int32_t>(span.begin),
                         .end = static_cast<std::int32_t>(span.end),
-                        .held_bytes = set.held_bytes,
+                        .held_bytes = set.held_bytes - counted_twice_bytes(span, solved, set),
                         .forward_peak_bytes = set.forward_peak_bytes,
                         .backward_peak_bytes = set.backward_peak_bytes,
                         .extra_cost = set.recompute_cost};
@@ -221,6 +224,30 @@ class ProblemBuilder {
         option.keep.push_back(in_whole(kept, span, solved.where));
       problem_.chain.options.push_back(std::move(option));
     }
+  }
+
+  // What the span hands on, where its list keeps that for its own Backwards, and the next block
+  // counts it as its input whatever becomes of it.
+  std::int64_t counted_twice_bytes(const BlockRange& span, const Solved& solved,
+                                   const KeepSet& set) const {
+    const ChainBlock& next = problem_.chain.blocks[span.end];
+    if (next.inner_held_bytes != next.held_bytes) return 0;  // it may do without
+    const Graph& graph = reduced_.graph;
+    const StorageId handed_on = graph.tensor(reduced_.blocks[solved.where.end - 1].output).storage;
+    const auto is_handed_on = [&](TensorId tensor) {
+      return graph.tensor(tensor).storage == handed_on;
+    };
+    if (std::none_of(set.keep.begin(), set.keep.end(), is_handed_on)) return 0;
+    for (std::size_t i = solved.where.begin; i < solved.where.end; ++i) {
+      for (std::int32_t k = reduced_.blocks[i].begin; k < reduced_.blocks[i].end; ++k) {
+        const Op& op = graph.ops[static_cast<std::size_t>(k)];
+        if (!op.has_backward) continue;
+        if (std::any_of(op.saved.begin(), op.saved.end(), is_handed_on)) {
+          return graph.storage(handed_on).bytes;
+        }
+      }
+    }
+    return 0;
   }
 
   // The tensor of the whole graph that stands where `tensor` does in the reduced one.

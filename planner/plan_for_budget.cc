@@ -124,8 +124,7 @@ class Planning {
     add_smallest_of_chain(is_hopeless ? 8 : 64, plans);
     std::vector<TriedPlan> tried = trials_.try_plans(std::move(plans));
     if (tried.empty()) {
-      throw InputError(fmt::format("{} has no plan that does what is asked of single tensors",
-                                   strategy_name(request_.strategy)));
+      throw InputError("no plan does what is asked of single tensors");
     }
     return std::move(*std::min_element(tried.begin(), tried.end(), is_smaller));
   }
