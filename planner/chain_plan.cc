@@ -14,9 +14,9 @@ ChainForm form_of(const PlanRequest& request) {
   switch (request.target) {
     case Target::kHf:
     case Target::kMegatron:
-      return {.layers_only = true, .keep_lists = false, .nesting = false};
+      return {.layers_only = true, .whole_layers = true, .keep_lists = false, .nesting = false};
     case Target::kTorchtitan:
-      return {.layers_only = true, .keep_lists = true, .nesting = false};
+      return {.layers_only = true, .whole_layers = true, .nesting = false};
     case Target::kAny:
     case Target::kTorch:
     case Target::kJax:

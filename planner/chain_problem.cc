@@ -123,7 +123,8 @@ class ProblemBuilder {
              blocks[end].layer == blocks[b].layer) {
         ++end;
       }
-      if (form_.layers_only ? is_layer(blocks[b]) : blocks[b].layer >= 0) spans.push_back({b, end});
+      if (form_.whole_layers ? is_layer(blocks[b]) : blocks[b].layer >= 0)
+        spans.push_back({b, end});
       if (!form_.layers_only && (end - b > 1 || blocks[b].layer < 0)) {
         for (std::size_t i = b; i < end; ++i) spans.push_back({i, i + 1});
       }

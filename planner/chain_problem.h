@@ -18,9 +18,10 @@ inline constexpr std::int64_t kMostBudgetBytes = std::int64_t{1} << 59;
 
 // What a plan may be made of.
 struct ChainForm {
-  bool layers_only = false;  // only whole layers may be regions
-  bool keep_lists = true;    // of regions of the root
-  bool nesting = true;       // regions of several blocks without lists, and regions in regions
+  bool layers_only = false;   // only layers may be regions
+  bool whole_layers = false;  // and they hold what the trainer calls a layer, no more
+  bool keep_lists = true;     // of regions of the root
+  bool nesting = true;        // regions of several blocks without lists, and regions in regions
 };
 
 struct ChainProblem {
