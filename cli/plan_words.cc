@@ -78,14 +78,25 @@ class Describer {
     return first >= 0 && first == layers_.layer_at(region.end - 1) && !is_whole_layers(region);
   }
 
+  // The first and the last layer that the region has ops of; -1 twice for none.
+  std::pair<std::int32_t, std::int32_t> layers_of(const Region& region) const {
+    std::pair<std::int32_t, std::int32_t> found = {-1, -1};
+    for (std::int32_t position = region.begin; position < region.end; ++position) {
+      const std::int32_t at = layers_.layer_at(position);
+      if (at < 0) continue;
+      if (found.first < 0) found.first = at;
+      found.second = at;
+    }
+    return found;
+  }
+
   // "attn, q, k": what the region keeps, by the names in its layers. Of several layers a name
   // stands alone where all have it, else with the layers that have it, counted from the region's
-  // first.
+  // first, or with how many there are.
   std::string keep_text(const Region& region) const {
-    const std::int32_t first = layers_.layer_at(region.begin);
-    const std::int32_t last = layers_.layer_at(region.end - 1);
-    const std::size_t layer_count =
-        first < 0 || last < 0 ? 1 : static_cast<std::size_t>(last - first + 1);
+    constexpr std::size_t kMostPlaces = 3;
+    const auto [first, last] = layers_of(region);
+    const auto layer_count = static_cast<std::size_t>(last - first + 1);
     std::vector<std::pair<std::string, std::vector<std::int32_t>>> names;
     for (const TensorId kept : region.keep) {
       const Tensor& tensor = graph_.tensor(kept);
@@ -101,6 +112,10 @@ class Describer {
       if (!text.empty()) text += ", ";
       text += name;
       if (places.size() == layer_count || places[0] < 0) continue;
+      if (places.size() > kMostPlaces) {
+        text += fmt::format(" (of {} of {} layers)", places.size(), layer_count);
+        continue;
+      }
       text += " (";
       for (std::size_t i = 0; i < places.size(); ++i) {
         text += fmt::format("{}{}", i == 0 ? "" : ", ", ordinal(places[i] - first + 1));

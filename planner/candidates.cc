@@ -41,6 +41,30 @@ void add_some_layers(const Graph& graph, Extent extent, bool is_first, std::vect
   }
 }
 
+bool is_product_of_activations(const Graph& graph, const Op& op) {
+  return op.forward.is_matmul &&
+         std::none_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
+           return graph.tensor(input).role == TensorRole::kParameter;
+         });
+}
+
+// In each layer the attention proper, from its first product without weights to its last: what
+// Megatron's selective recomputation of core_attn wraps (Korthikanti et al. 2022).
+void add_core_attention(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
+  Plan plan = make_plan(graph, {.algorithm = Algorithm::kNone}, extent);
+  plan.algorithm = "core-attention";
+  for (const auto& [begin, end] : layer_ranges(graph)) {
+    Region region{.begin = end};
+    for (std::int32_t i = begin; i < end; ++i) {
+      if (!is_product_of_activations(graph, graph.ops[static_cast<std::size_t>(i)])) continue;
+      region.begin = std::min(region.begin, i);
+      region.end = i + 1;
+    }
+    if (region.begin < region.end) plan.regions.push_back(region);
+  }
+  if (!plan.regions.empty()) plans.push_back(std::move(plan));
+}
+
 void append(std::vector<Plan> more, std::vector<Plan>& plans) {
   std::move(more.begin(), more.end(), std::back_inserter(plans));
 }
@@ -51,6 +75,7 @@ std::vector<Plan> all_plans(const Graph& graph, Target target, Extent extent) {
   add_none(graph, extent, plans);
   switch (target) {
     case Target::kMegatron:
+      add_core_attention(graph, extent, plans);
       add_some_layers(graph, extent, true, plans);
       append(uniform_plans(graph, extent), plans);
       break;

@@ -16,7 +16,7 @@ enum class Target {
   kAny,         // an ideal executor: any tree of regions, extent `needed`
   kTorch,       // torch.utils.checkpoint without reentry, nested and selective: extent `prefix`
   kHf,          // Transformers: any set of whole layers, extent `prefix`
-  kMegatron,    // the first layers, or all in equal runs: extent `whole`
+  kMegatron,    // core attention, the first layers, or all in equal runs: `whole`
   kTorchtitan,  // one choice for all layers, extent `whole`
   kJax,         // jax.checkpoint with policies, nested: extent `needed`
 };

@@ -98,6 +98,27 @@ TEST_CASE("plans for Transformers are whole layers; for torchtitan all layers ar
   for (const Region& region : regions) CHECK(region.keep.size() == regions[0].keep.size());
 }
 
+TEST_CASE("plans for Megatron recompute core attention, first layers, or equal runs") {
+  ModelRequest model_request{
+      .model = "llama-3.2-1b", .batch = 8, .tokens = 512, .set = {{"layers", "4"}}};
+  model_request.implementations = {{"attention", "eager"}};
+  const LoadedModel model = load_model(model_request);
+  PlanRequest request = request_for(model, Target::kMegatron, Extent::kWhole);
+  request.strategy.algorithm = Algorithm::kAuto;
+  const Frontier frontier = plan_frontier(model.graph, request);
+  std::vector<std::string> names;
+  for (const FrontierPoint& point : frontier.points) names.push_back(point.plan.algorithm);
+  CHECK(names.front() == "none");
+  CHECK(names[1] == "core-attention");  // the scores are many bytes and few FLOPs
+  const Plan& core = frontier.points[1].plan;
+  REQUIRE(core.regions.size() == 4);
+  for (const Region& region : core.regions) {
+    CHECK(model.graph.ops[static_cast<std::size_t>(region.begin)].name.find("attn") !=
+          std::string::npos);
+    CHECK(region.end - region.begin < 12);
+  }
+}
+
 TensorId named(const Graph& graph, const std::string& name) {
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     if (graph.tensors[i].name == name) return static_cast<TensorId>(i);
