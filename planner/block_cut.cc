@@ -15,7 +15,12 @@ constexpr std::size_t kNoNode = 0;  // the source is no op's or storage's node
 
 // Products with the price are rounded down by more than they can be off.
 constexpr double kRoundDown = 1 - 1e-14;
-constexpr double kMostCapacity = static_cast<double>(kUncut) / 1024;
+
+// Capacities are whole numbers, of which running all of a block again is so many: large enough to
+// lose nothing that is printed, small enough for sums over a block. What is dearer to keep than to
+// run all again is not kept, however dear.
+constexpr double kAllCosts = 4294967296.0;  // 2^32
+constexpr double kMostCapacity = 2 * kAllCosts;
 
 constexpr StorageId kNoStorage{-1};
 constexpr BlockCut kImpossible = {.least = std::numeric_limits<double>::infinity()};
@@ -47,10 +52,11 @@ class CutBuilder {
 
   BlockCut build() {
     if (!task_.has_input && reads_input_in_backward()) return kImpossible;
+    set_scale();
     for (std::int32_t i = block_.begin; i < block_.end; ++i) add_op(i);
     const MinCut cut = min_cut(node_count_, edges_, kSource, kSink);
-    if (cut.capacity >= kUncut) return kImpossible;
-    BlockCut found{.least = static_cast<double>(cut.capacity)};
+    if (cut.capacity == kUncut) return kImpossible;
+    BlockCut found{.least = static_cast<double>(cut.capacity) / scale_ * kRoundDown};
     for (const OpNode& op : ops_) {
       if (cut.is_on_source_side[op.node]) found.cost += op.cost;
     }
@@ -71,6 +77,19 @@ class CutBuilder {
     std::size_t node = kNoNode;
     std::size_t op_node = kNoNode;
   };
+
+  void set_scale() {
+    double all_costs = 0;
+    for (std::int32_t i = block_.begin; i < block_.end; ++i) {
+      all_costs += static_cast<double>(costs_.forward[static_cast<std::size_t>(i)]);
+    }
+    scale_ = kAllCosts / std::max(all_costs, 1.0);
+  }
+
+  // Rounded down, by which the cut can only seem cheaper.
+  std::int64_t capacity_of(double cost) const {
+    return static_cast<std::int64_t>(std::min(cost * scale_ * kRoundDown, kMostCapacity));
+  }
 
   StorageId storage_of(TensorId tensor) const {
     return tensor == kNoTensor ? kNoStorage : graph_.tensor(tensor).storage;
@@ -117,7 +136,9 @@ class CutBuilder {
     const std::size_t node = node_count_++;
     ops_.push_back({.node = node, .cost = static_cast<double>(cost)});
     const bool never = op.recompute == RecomputePolicy::kNever;
-    edges_.push_back({.from = node, .to = kSink, .capacity = never ? kUncut : cost});
+    edges_.push_back({.from = node,
+                      .to = kSink,
+                      .capacity = never ? kUncut : capacity_of(static_cast<double>(cost))});
     for (const TensorId input : op.inputs) {
       const StorageId storage = graph_.tensor(input).storage;
       if (storage == input_storage_ && !task_.has_input) {
@@ -133,10 +154,8 @@ class CutBuilder {
   void add_storage(StorageId storage, std::size_t op_node) {
     const std::size_t node = node_count_++;
     wanted_.push_back({.storage = storage, .node = node, .op_node = op_node});
-    const double keep = price_ * static_cast<double>(graph_.storage(storage).bytes) * kRoundDown;
-    edges_.push_back({.from = node,
-                      .to = op_node,
-                      .capacity = static_cast<std::int64_t>(std::min(keep, kMostCapacity))});
+    const auto bytes = static_cast<double>(graph_.storage(storage).bytes);
+    edges_.push_back({.from = node, .to = op_node, .capacity = capacity_of(price_ * bytes)});
     if (!storages_.is_read[index(storage)]) return;
     edges_.push_back({.from = kSource, .to = node, .capacity = kUncut});
   }
@@ -146,6 +165,7 @@ class CutBuilder {
   const CutStorages& storages_;
   const OpCosts& costs_;
   double price_ = 0;
+  double scale_ = 1;  // capacity of a cost
   BlockTask task_ = {};
   StorageId input_storage_ = kNoStorage;
   StorageId output_storage_ = kNoStorage;
