@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "graph/checked.h"
@@ -30,15 +29,6 @@ bool is_smaller(const TriedPlan& a, const TriedPlan& b) {
 // be saved; and the least of all.
 constexpr std::int64_t kUsefulBudgets = 512;
 
-std::vector<Plan> evenly_chosen(std::vector<Plan> plans, std::size_t most) {
-  if (plans.size() <= most) return plans;
-  std::vector<Plan> chosen;
-  for (std::size_t i = 0; i < most; ++i) {
-    chosen.push_back(std::move(plans[i * (plans.size() - 1) / (most - 1)]));
-  }
-  return chosen;
-}
-
 // One request, for one budget or for all.
 class Planning {
  public:
@@ -51,17 +41,15 @@ class Planning {
   PlanAnswer answer(std::int64_t budget_bytes) {
     const ChainProblem& problem = chain_plans_.problem();
     const LowerBounds bounds(graph_, problem.blocks, problem.chain, problem.costs);
-    const bool is_hopeless = budget_bytes < bounds.least_peak_bytes();
     std::optional<TriedPlan> best;
-    if (!is_hopeless) best = cheapest(budget_bytes);
-    if (!best) best = smallest(is_hopeless);
+    if (budget_bytes >= bounds.least_peak_bytes()) best = cheapest(budget_bytes);
+    if (!best) best = smallest();
     PlanAnswer answer{.is_feasible = best->peak_bytes <= budget_bytes, .unit = costs().unit};
     answer.extra_cost = best->extra_cost;
     answer.evaluation = evaluate_plan(graph_, std::move(best->plan), request_.setting);
     CAIRN_CHECK(answer.evaluation.trace.peak_bytes == best->peak_bytes, "two peaks of one plan");
     answer.evaluation.strategy = request_.strategy;
     answer.plan_count = trials_.plan_count();
-    answer.least_peak_bytes = bounds.least_peak_bytes();
     if (answer.is_feasible) add_bound(bounds.at(budget_bytes), budget_bytes, answer);
     return answer;
   }
@@ -115,13 +103,12 @@ class Planning {
     return best;
   }
 
-  // The one with the least peak, where none is within the budget. Where no plan at all can be, some
-  // of them are enough to say how far off it is.
-  TriedPlan smallest(bool is_hopeless) {
-    const std::size_t most = is_hopeless ? 32 : std::numeric_limits<std::size_t>::max();
-    std::vector<Plan> plans = evenly_chosen(other_plans(), most);
+  // The one with the least peak of all algorithms, where none is within the budget.
+  TriedPlan smallest() {
+    constexpr std::size_t kOfChain = 64;
+    std::vector<Plan> plans = other_plans();
     chain_plans_.solve_for_all_budgets();
-    add_smallest_of_chain(is_hopeless ? 8 : 64, plans);
+    add_smallest_of_chain(kOfChain, plans);
     std::vector<TriedPlan> tried = trials_.try_plans(std::move(plans));
     if (tried.empty()) {
       throw InputError("no plan does what is asked of single tensors");

@@ -39,11 +39,10 @@ struct PlanAnswer {
   bool is_feasible = false;
   Evaluation evaluation = {};  // the cheapest within the budget, else the one with the least peak
   CostUnit unit = CostUnit::kRecomputes;
-  std::int64_t extra_cost = 0;        // of the evaluation, in `unit`
-  std::string optimal_for = {};       // "nested-region plans of these 66 blocks"; "" for heuristics
-  LowerBound bound = {};              // feasible only
-  std::int64_t least_peak_bytes = 0;  // no plan at all has a smaller peak
-  std::int64_t plan_count = 0;        // plans that were lowered and simulated
+  std::int64_t extra_cost = 0;   // of the evaluation, in `unit`
+  std::string optimal_for = {};  // "nested-region plans of these 66 blocks"; "" for heuristics
+  LowerBound bound = {};         // feasible only
+  std::int64_t plan_count = 0;   // plans that were lowered and simulated
 };
 
 // Throws InputError when the graph does not allow the algorithm, or a constraint cannot be met.
