@@ -43,6 +43,7 @@ struct Tensor {
   OpId held_until = kNoOp;     // the last op of the last scope whose names hold it (rule 1a)
   bool requires_grad = false;  // autograd's flag: trainable, or made from something trainable
   bool has_gradient = false;   // requires_grad, and the loss depends on it
+  bool is_buffer = false;      // with role kParameter, but none: the scales of a quantised weight
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
   // Parameters only: the optimizer's own copy of it, from load on; what the optimizer keeps for it
   // from its first step on, and makes for it while it steps, before and behind the update itself.

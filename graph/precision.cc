@@ -12,12 +12,13 @@ struct PrecisionRow {
   Precision precision = {};
 };
 
-constexpr std::array<PrecisionRow, 6> kPrecisions = {
+constexpr std::array<PrecisionRow, 7> kPrecisions = {
     {{"fp32", {DataType::kFloat32}},
      {"bf16", {DataType::kBFloat16}},
      {"fp16", {DataType::kFloat16}},
      {"autocast-bf16", {DataType::kFloat32, DataType::kBFloat16}},
      {"autocast-fp16", {DataType::kFloat32, DataType::kFloat16}},
+     {"bf16-autocast", {DataType::kBFloat16, DataType::kBFloat16}},
      {"bf16-master", {DataType::kBFloat16, std::nullopt, DataType::kFloat32}}}};
 
 }  // namespace

@@ -28,7 +28,7 @@ DataType compute_type(const Precision& precision);
 // Of the optimizer's states, which are made like what it works on.
 DataType state_type(const Precision& precision);
 
-// fp32, bf16, fp16, autocast-bf16, autocast-fp16, bf16-master.
+// fp32, bf16, fp16, autocast-bf16, autocast-fp16, bf16-autocast, bf16-master.
 std::string_view precision_name(const Precision& precision);
 std::optional<Precision> find_precision(std::string_view name);
 std::vector<std::string> precision_names();

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "graph/data_type.h"
 #include "graph/precision.h"
 #include "graph/training_step.h"
 
@@ -16,6 +19,38 @@ namespace cairn {
 // What may be run by one library's kernels or another's. A family names its choices for each.
 inline constexpr std::array<std::string_view, 5> kImplementationOptions = {"attention", "norm",
                                                                            "rope", "mlp", "loss"};
+
+// Low-rank adapters (LoRA, Hu et al. 2021) beside linear layers, all else frozen. The scale (alpha,
+// rank-stabilised or not) changes no byte and is no part of it.
+struct Adapters {
+  std::int64_t rank = 16;
+  // Patterns of the modules that have one, as those of `freeze`; "all-linear": every linear layer
+  // but the head. Empty: the family's own (PEFT's for the model type).
+  std::vector<std::string> targets = {};
+  double dropout = 0.0;
+  // Of the adapters' weights; without, the library's default (PEFT: fp32 over a 16-bit model).
+  std::optional<DataType> data_type = {};
+  bool has_magnitudes = false;  // DoRA (Liu et al. 2024)
+  // Modules trained beside the adapters, whole (PEFT's modules_to_save: a copy of each).
+  std::vector<std::string> trained_modules = {};
+
+  friend bool operator==(const Adapters&, const Adapters&) = default;
+};
+
+// Weights of linear layers in fewer bits, frozen, as bitsandbytes stores and multiplies them.
+enum class QuantizedFormat { kNf4, kFp4, kInt8 };
+
+struct Quantization {
+  QuantizedFormat format = QuantizedFormat::kNf4;
+  bool is_double = true;  // the scales of 4-bit blocks are quantised again
+  // What a 4-bit product is computed in (bnb_4bit_compute_dtype); without, the type that autocast
+  // or the parameters have.
+  std::optional<DataType> compute_type = {};
+  // Patterns of linear layers that are left as they are; the head is in any case.
+  std::vector<std::string> skipped_modules = {};
+
+  friend bool operator==(const Quantization&, const Quantization&) = default;
+};
 
 struct Recipe {
   Precision precision = {};
@@ -31,6 +66,8 @@ struct Recipe {
   // Patterns of modules and parameters that are not trained, and of all that are; empty: all are.
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};
+  std::optional<Adapters> adapters = {};
+  std::optional<Quantization> quantization = {};
 };
 
 }  // namespace cairn

@@ -126,7 +126,9 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                   .implementations = request.implementations,
                   .step = request.step,
                   .freeze = request.freeze,
-                  .train_only = request.train_only};
+                  .train_only = request.train_only,
+                  .adapters = request.adapters,
+                  .quantization = request.quantization};
   if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(
         fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "

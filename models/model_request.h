@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/precision.h"
+#include "graph/recipe.h"
 #include "graph/training_step.h"
 
 namespace cairn {
@@ -28,9 +29,13 @@ struct ModelRequest {
   std::map<std::string, std::string> implementations = {};  // Recipe::implementations
   std::vector<std::string> freeze = {};                     // Recipe::freeze
   std::vector<std::string> train_only = {};                 // Recipe::train_only
-  std::optional<double> expert_imbalance = {};              // Recipe::expert_imbalance
-  std::optional<double> expert_capacity = {};               // Recipe::expert_capacity
-  bool text_part_only = false;  // of a config with more parts than its text_config
+  std::optional<Adapters> adapters = {};                    // Recipe::adapters
+  std::optional<Quantization> quantization = {};            // Recipe::quantization
+  // Whose code runs the model: "hf", "torchtune", "litgpt", ...; "": that of the model's family.
+  std::string library = {};
+  std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
+  std::optional<double> expert_capacity = {};   // Recipe::expert_capacity
+  bool text_part_only = false;                  // of a config with more parts than its text_config
   std::vector<std::filesystem::path> folders = {};  // more families, layers, catalogue
 };
 
