@@ -136,6 +136,9 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                     optimizer_loop_name(request.step.optimizer_loop),
                     data_type_name(model.recipe.precision.parameter_type)));
   }
+  if (model.recipe.adapters && model.recipe.adapters->targets.empty()) {
+    model.recipe.adapters->targets = numbers.family.adapter_targets;
+  }
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
   if (const auto attention = model.implementations.find("attention");
