@@ -1,5 +1,5 @@
-"""What is kept for backward under torch.autocast over fp32 or bf16 weights, to the byte: layers and models
-on a pretended GPU, whose dispatcher has the GPU's own lists (autocast.py)."""
+"""What is kept for backward under torch.autocast over fp32 or bf16 weights, to the byte: layers and
+models on a pretended GPU, whose dispatcher has the GPU's own lists (autocast.py)."""
 
 import itertools
 
