@@ -129,6 +129,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_patterns(command, "--train-only", options.train_only,
                "Train only this, and freeze all else; repeatable");
   command
+      .add_option("--library", options.library,
+                  "Whose code runs the model, such as hf or torchtune;\ndefault that of its family")
+      ->type_name("NAME");
+  command
       .add_option(
           "--expert-imbalance", options.expert_imbalance,
           "Rows of experts on the busiest of several GPUs,\nover the mean of all; default 1")
@@ -240,6 +244,11 @@ void set_dims(const ModelOptions& options, ModelRequest& request) {
   }
 }
 
+std::string parse_library(const std::string& name) {
+  if (name.empty()) throw InputError("--library: expected a name, found an empty text");
+  return name;
+}
+
 bool parse_text_part(const std::string& part) {
   if (part != "all" && part != "text") {
     throw InputError(fmt::format("--part: expected all or text, found '{}'{}", part,
@@ -259,6 +268,7 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   set_implementations(options, request);
   if (!options.freeze.empty()) request.freeze = options.freeze;
   if (!options.train_only.empty()) request.train_only = options.train_only;
+  if (options.library) request.library = parse_library(*options.library);
   const std::vector<std::filesystem::path> folders = folder_paths(options.folders);
   request.folders.insert(request.folders.begin(), folders.begin(), folders.end());
   if (options.tokens) {

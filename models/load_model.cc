@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph/error.h"
 #include "models/dims.h"
@@ -47,6 +48,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   for (const auto& [option, choice] : request.implementations) refuse("--" + option);
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
+  if (!request.library.empty()) refuse("--library");
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
@@ -210,6 +212,8 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
+  opened->numbers->family =
+      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }
