@@ -175,7 +175,7 @@ const std::vector<test::BadFile> kBad = {
      "'texts'; did you mean 'text'?"},
     {"model_precision.yaml",
      "model_precision.yaml:2:21: a plan: key 'model': key 'precision': expected one of fp32, bf16, "
-     "fp16, autocast-bf16, autocast-fp16, bf16-master, found 'bf61'; did you mean 'bf16'?"},
+     "fp16, autocast-bf16, autocast-fp16, bf16-autocast, bf16-master, found 'bf61'; did you mean 'bf16'?"},
     {"model_set_as_list.yaml",
      "model_set_as_list.yaml:2:26: a plan: key 'model': key 'set': expected a mapping, found a "
      "list"},
