@@ -135,6 +135,8 @@ struct Family {
   std::string title = {};
   std::vector<std::string> model_types = {};
   std::vector<std::string> architectures = {};  // of a config: which it counts; empty: any
+  std::string library = {};                     // whose code it is: "hf"; "": not said
+  std::vector<std::string> stands_for = {};     // families whose models that library runs so
   Samples samples = Samples::kTokens;           // of images: there are no tokens
   std::vector<FamilyDim> dims = {};
   std::vector<PerLayerDim> per_layer = {};
@@ -176,8 +178,10 @@ struct Layer {
 Family parse_family(Document document, std::vector<Document> sections = {});
 Layer parse_layer(Document document);
 
-// Two keys of a family file, without reading the rest of it strictly.
+// Some keys of a family file, without reading the rest of it strictly.
 std::vector<std::string> family_model_types(const Document& document);
 std::vector<std::string> family_includes(const Document& document);
+std::string family_library(const Document& document);
+std::vector<std::string> family_stands_for(const Document& document);
 
 }  // namespace cairn

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph/error.h"
 #include "models/dims.h"
@@ -216,6 +217,8 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
+  opened->numbers->family =
+      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }
