@@ -67,13 +67,15 @@ struct FlagRow {
   bool OpAttributes::*member = nullptr;
 };
 
-constexpr std::array<FlagRow, 6> kFlags = {
+constexpr std::array<FlagRow, 8> kFlags = {
     {{AttributeKey::kBias, &OpAttributes::bias},
      {AttributeKey::kInPlace, &OpAttributes::in_place},
      {AttributeKey::kGradientInPlace, &OpAttributes::gradient_in_place},
      {AttributeKey::kCausal, &OpAttributes::causal},
      {AttributeKey::kSoftcap, &OpAttributes::softcap},
-     {AttributeKey::kSinks, &OpAttributes::sinks}}};
+     {AttributeKey::kSinks, &OpAttributes::sinks},
+     {AttributeKey::kFp4, &OpAttributes::fp4},
+     {AttributeKey::kNested, &OpAttributes::nested}}};
 
 // A number within [least, most).
 struct NumberRow {
