@@ -125,8 +125,7 @@ class GraphBuilder {
   TensorId add_tensor(Tensor tensor, TensorId view_of);
   TensorId add_parameter_tensor(Tensor tensor);
   std::vector<TensorId> add_parameters(const OpRequest& request);
-  TensorId add_own_parameter(const OpRequest& request, const std::string& suffix,
-                             const Shape& shape);
+  TensorId add_own_parameter(const OpRequest& request, const TensorSketch& sketch);
   void copy_parameters(const OpRequest& request, std::vector<TensorId>& parameters);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);

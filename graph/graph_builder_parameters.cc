@@ -52,13 +52,17 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
 
 // A parameter of the op alone. PEFT keeps what it trains a copy of beside it (peft 0.21.2,
 // utils/other.py: ModulesToSaveWrapper).
-TensorId GraphBuilder::add_own_parameter(const OpRequest& request, const std::string& suffix,
-                                         const Shape& shape) {
+TensorId GraphBuilder::add_own_parameter(const OpRequest& request, const TensorSketch& sketch) {
   const std::string& owner = request.parameters_of.empty() ? request.name : request.parameters_of;
-  const std::string name = owner + "." + suffix;
-  const bool trainable = (trainable_ || request.is_trained) && !frozen_.contains(name);
-  return add_parameter(name, request.parameter_type.value_or(precision_.parameter_type), shape,
-                       trainable);
+  const std::string name = owner + "." + sketch.suffix;
+  const bool trainable =
+      (trainable_ || request.is_trained) && !sketch.is_stored && !frozen_.contains(name);
+  const DataType type = sketch.is_stored
+                            ? sketch.data_type
+                            : request.parameter_type.value_or(precision_.parameter_type);
+  const TensorId parameter = add_parameter(name, type, sketch.shape, trainable);
+  graph_.tensors[index(parameter)].is_buffer = sketch.is_buffer;
+  return parameter;
 }
 
 // The op's parameters, made or shared, in the order its kind asks for them.
@@ -75,7 +79,7 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        parameters.push_back(add_own_parameter(request, sketch.suffix, sketch.shape));
+        parameters.push_back(add_own_parameter(request, sketch));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);

@@ -182,6 +182,7 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.samples = parse_samples(fields);
   family.adapter_targets = fields.optional_names("lora_targets");
   parse_library(fields, family);
+  family.unquantized = fields.optional_names("unquantized");
   fields.optional_names("include");
   include_sections(std::move(sections), family);
   parse_sections(source, fields, family);
