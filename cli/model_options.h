@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/adapter_options.h"
 #include "graph/device_spec.h"
 #include "graph/plan.h"
 #include "models/load_model.h"
@@ -27,12 +28,16 @@ struct ModelOptions {
   std::optional<std::string> precision = {};
   std::optional<std::string> optimizer = {};
   std::optional<std::string> optimizer_loop = {};
-  bool optimizer_in_backward = false;
+  std::optional<std::string> optimizer_states = {};
+  std::optional<bool> optimizer_in_backward = {};
   std::optional<std::string> accumulate = {};
-  bool keep_gradients = false;
+  std::optional<bool> keep_gradients = {};
   std::map<std::string, std::string> implementations = {};  // by option, as far as given
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};
+  AdapterOptions adapters = {};
+  QuantizationOptions quantization = {};
+  std::optional<std::string> library = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
   std::optional<std::string> part = {};

@@ -93,6 +93,7 @@ struct FamilyOp {
   std::string held_until = {};  // "", a scope below, or a later op's name
   bool is_logits = false;
   bool is_cap = false;   // of the logits: part of a loss that takes the head
+  bool is_base = false;  // of an adapter's layer: the linear layer that the adapter is beside
   bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };
 

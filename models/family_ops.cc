@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 10> kOpKeys = {
-    "op", "in", "out", "if", "weight", "logits", "cap", "module", "held_until", "autocast"};
+constexpr std::array<std::string_view, 11> kOpKeys = {
+    "op", "in", "out", "if", "weight", "logits", "cap", "module", "held_until", "autocast", "base"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -153,6 +153,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   op.held_until = fields.optional_text("held_until").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   op.is_cap = fields.optional_boolean("cap").value_or(false);
+  op.is_base = fields.optional_boolean("base").value_or(false);
   op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));

@@ -47,6 +47,9 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   for (const auto& [option, choice] : request.implementations) refuse("--" + option);
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
+  if (request.adapters) refuse("--lora");
+  if (request.quantization) refuse("--quantize");
+  if (!request.library.empty()) refuse("--library");
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
