@@ -46,10 +46,11 @@ TensorId GraphBuilder::add_cast(const OpRequest& reader, const std::string& suff
       .front();
 }
 
-// Autocast keeps the copies of leaves that require a gradient, and only those, for the next reader
-// (ATen/autocast_mode.cpp: cached_cast).
+// Autocast keeps the 16-bit copies of fp32 leaves that require a gradient, and only those, for the
+// next reader (ATen/autocast_mode.cpp: cached_cast).
 TensorId GraphBuilder::cast_parameter(const OpRequest& reader, TensorId parameter, DataType type) {
-  const bool is_cached = precision_.autocast_type && tensor(parameter).requires_grad;
+  const bool is_cached = precision_.autocast_type == type && tensor(parameter).requires_grad &&
+                         tensor(parameter).data_type == DataType::kFloat32;
   if (is_cached) {
     const auto found = cached_casts_.find(parameter);
     if (found != cached_casts_.end()) return found->second;
