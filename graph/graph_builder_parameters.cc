@@ -67,9 +67,10 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
         const std::string& owner =
             request.parameters_of.empty() ? request.name : request.parameters_of;
         const std::string name = owner + "." + sketch.suffix;
-        const bool trainable = trainable_ && !frozen_.contains(name);
-        parameters.push_back(
-            add_parameter(name, precision_.parameter_type, sketch.shape, trainable));
+        const bool trainable = trainable_ && !sketch.is_stored && !frozen_.contains(name);
+        const DataType type = sketch.is_stored ? sketch.data_type : precision_.parameter_type;
+        parameters.push_back(add_parameter(name, type, sketch.shape, trainable));
+        graph_.tensors.back().is_buffer = sketch.is_buffer;
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);

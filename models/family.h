@@ -141,6 +141,7 @@ struct Family {
   std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
+  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files

@@ -22,6 +22,7 @@ struct NamedTypes {
   DataType activation = DataType::kFloat32;  // of the first input of the layer file, if in one
   DataType parameter = DataType::kFloat32;
   DataType compute = DataType::kFloat32;  // of matrix products: autocast's, or the parameters'
+  DataType quantized = DataType::kFloat32;  // of those of weights in 4 bits
 };
 
 // What files may call a type: fp32, int64, ..., and the names in NamedTypes.

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::string_view kAllLinear = "all-linear";
 
-// A bare name is that of a module anywhere, as in PEFT's lists.
-bool names_module(const std::string& pattern, std::string_view module) {
-  return names_any_part(pattern, module) ||
-         names_any_part(pattern, module.substr(module.rfind('.') + 1));
-}
-
 bool is_any_of(const std::vector<std::string>& patterns, std::string_view module) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return names_module(pattern, module); });
@@ -48,6 +42,15 @@ std::string quantized_layer_name(const Quantization& quantization) {
 }
 
 }  // namespace
+
+bool names_module(std::string_view pattern, std::string_view module) {
+  if (names_any_part(pattern, module)) return true;
+  for (std::size_t dot = module.find('.'); dot != std::string_view::npos;
+       dot = module.find('.', dot + 1)) {
+    if (fits_pattern(pattern, module.substr(dot + 1))) return true;
+  }
+  return false;
+}
 
 std::vector<std::string> linear_layer_names() {
   return {"lora_peft", "dora_peft", "linear_4bit_bnb", "linear_8bit_bnb"};

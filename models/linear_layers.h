@@ -18,6 +18,10 @@ namespace cairn {
 // may not exist.
 std::vector<std::string> linear_layer_names();
 
+// Whether a pattern names the module: its whole path or a part of it from the front, as those of
+// --freeze, or its path from some part on, as the names in PEFT's lists.
+bool names_module(std::string_view pattern, std::string_view module);
+
 class LinearLayers {
  public:
   // `layers` has every file of linear_layer_names() that there is.

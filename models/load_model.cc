@@ -21,6 +21,7 @@
 #include "models/optimizer.h"
 #include "models/per_layer.h"
 #include "models/plain_graph.h"
+#include "models/quantization.h"
 #include "models/requirements.h"
 
 namespace cairn {
@@ -132,6 +133,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                   .train_only = request.train_only,
                   .adapters = request.adapters,
                   .quantization = request.quantization};
+  if (model.recipe.quantization) skip_unquantized(numbers.family, *model.recipe.quantization);
   if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(
         fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
@@ -202,6 +204,12 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                              .per_layer = std::move(per_layer),
                              .recipe = model.recipe,
                              .model_name = model.name});
+  if (request.quantization) {
+    check_quantized(model.graph, *request.quantization);
+    for (std::string& note : quantization_notes(model.graph, model.recipe)) {
+      model.notes.push_back(std::move(note));
+    }
+  }
   return model;
 }
 
