@@ -107,7 +107,8 @@ void GraphBuilder::copy_parameters(const OpRequest& request, std::vector<TensorI
                    .parameter_type = original.data_type,
                    .is_trained = true};
     const std::string suffix = original.name.substr(original.name.rfind('.') + 1);
-    parameter = add_own_parameter(copy, "modules_to_save." + suffix, original.shape);
+    parameter =
+        add_own_parameter(copy, {.suffix = "modules_to_save." + suffix, .shape = original.shape});
   }
 }
 

@@ -65,6 +65,7 @@ struct FamilyInput {
   Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
+  bool is_learned = false;  // a parameter of the model that is no op's
 };
 
 // Shares another op's parameter: {weight: embed, if: tied}.
