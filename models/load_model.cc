@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph/error.h"
 #include "models/dims.h"
@@ -21,6 +22,7 @@
 #include "models/optimizer.h"
 #include "models/per_layer.h"
 #include "models/plain_graph.h"
+#include "models/quantization.h"
 #include "models/requirements.h"
 
 namespace cairn {
@@ -156,6 +158,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                   .train_only = request.train_only,
                   .adapters = request.adapters,
                   .quantization = request.quantization};
+  if (model.recipe.quantization) skip_unquantized(numbers.family, *model.recipe.quantization);
   if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(
         fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
@@ -164,6 +167,9 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                     data_type_name(model.recipe.precision.parameter_type)));
   }
   take_implementations(request.recipe, numbers.family, opened.layers, model);
+  if (model.recipe.adapters && model.recipe.adapters->targets.empty()) {
+    model.recipe.adapters->targets = numbers.family.adapter_targets;
+  }
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
   if (const auto attention = model.implementations.find("attention");
@@ -229,6 +235,12 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                              .per_layer = std::move(per_layer),
                              .recipe = model.recipe,
                              .model_name = model.name});
+  if (request.quantization) {
+    check_quantized(model.graph, *request.quantization);
+    for (std::string& note : quantization_notes(model.graph, model.recipe)) {
+      model.notes.push_back(std::move(note));
+    }
+  }
   return model;
 }
 
@@ -240,6 +252,8 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
+  opened->numbers->family =
+      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }

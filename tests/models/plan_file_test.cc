@@ -183,7 +183,8 @@ const std::vector<test::BadFile> kBad = {
      "'texts'; did you mean 'text'?"},
     {"model_precision.yaml",
      "model_precision.yaml:2:21: a plan: key 'model': key 'precision': expected one of fp32, bf16, "
-     "fp16, autocast-bf16, autocast-fp16, bf16-master, found 'bf61'; did you mean 'bf16'?"},
+     "fp16, autocast-bf16, autocast-fp16, bf16-autocast, bf16-master, found 'bf61'; did you mean "
+     "'bf16'?"},
     {"model_quantize_int8_double.yaml",
      "model_quantize_int8_double.yaml:2:46: a plan: key 'model': key 'quantize': key 'double': "
      "format int8 has no scales of blocks to be quantised again"},
