@@ -137,6 +137,7 @@ std::vector<std::string> type_names_of_files() {
   names.emplace_back("parameter");
   names.emplace_back("compute");
   names.emplace_back("quantized");
+  names.emplace_back(kAdapterType);
   return names;
 }
 
@@ -145,6 +146,7 @@ DataType named_data_type(const std::string& name, const NamedTypes& types) {
   if (name == "parameter") return types.parameter;
   if (name == "compute") return types.compute;
   if (name == "quantized") return types.quantized;
+  if (name == kAdapterType) return types.adapter;
   return *find_data_type(name);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/data_type.h"
@@ -23,7 +24,10 @@ struct NamedTypes {
   DataType parameter = DataType::kFloat32;
   DataType compute = DataType::kFloat32;  // of matrix products: autocast's, or the parameters'
   DataType quantized = DataType::kFloat32;  // of those of weights in 4 bits
+  DataType adapter = DataType::kFloat32;  // of the weights of the adapter whose layer file it is
 };
+
+inline constexpr std::string_view kAdapterType = "adapter";
 
 // What files may call a type: fp32, int64, ..., and the names in NamedTypes.
 std::vector<std::string> type_names_of_files();
