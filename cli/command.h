@@ -26,5 +26,6 @@ Command add_show_command(CLI::App& app);
 Command add_import_command(CLI::App& app);
 Command add_models_command(CLI::App& app);
 Command add_gpus_command(CLI::App& app);
+Command add_check_command(CLI::App& app);
 
 }  // namespace cairn

@@ -40,7 +40,6 @@ struct ModelOptions {
   std::optional<std::string> library = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};
-  std::optional<std::string> library = {};
   std::optional<std::string> part = {};
   bool explain_defaults = false;
   std::vector<std::string> folders = {};

@@ -55,14 +55,14 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
 TensorId GraphBuilder::add_own_parameter(const OpRequest& request, const TensorSketch& sketch) {
   const std::string& owner = request.parameters_of.empty() ? request.name : request.parameters_of;
   const std::string name = owner + "." + sketch.suffix;
-  if (sketch.is_stored) {
-    const TensorId stored = add_parameter(name, sketch.data_type, sketch.shape, false);
-    graph_.tensors[index(stored)].is_buffer = sketch.is_buffer;
-    return stored;
-  }
-  const bool trainable = (trainable_ || request.is_trained) && !frozen_.contains(name);
-  return add_parameter(name, request.parameter_type.value_or(precision_.parameter_type),
-                       sketch.shape, trainable);
+  const bool trainable =
+      (trainable_ || request.is_trained) && !sketch.is_stored && !frozen_.contains(name);
+  const DataType type = sketch.is_stored
+                            ? sketch.data_type
+                            : request.parameter_type.value_or(precision_.parameter_type);
+  const TensorId parameter = add_parameter(name, type, sketch.shape, trainable);
+  graph_.tensors[index(parameter)].is_buffer = sketch.is_buffer;
+  return parameter;
 }
 
 // The op's parameters, made or shared, in the order its kind asks for them.

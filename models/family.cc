@@ -180,9 +180,9 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.model_types = fields.optional_names("model_types");
   family.architectures = fields.optional_names("architectures");
   family.samples = parse_samples(fields);
-  family.unquantized = fields.optional_names("unquantized");
   family.adapter_targets = fields.optional_names("lora_targets");
   parse_library(fields, family);
+  family.unquantized = fields.optional_names("unquantized");
   fields.optional_names("include");
   include_sections(std::move(sections), family);
   parse_sections(source, fields, family);

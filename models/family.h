@@ -65,6 +65,7 @@ struct FamilyInput {
   Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
+  bool is_learned = false;  // a parameter of the model that is no op's
 };
 
 // Shares another op's parameter: {weight: embed, if: tied}.
@@ -145,8 +146,8 @@ struct Family {
   std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
-  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
+  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files

@@ -81,8 +81,9 @@ class Instantiation {
         shape.push_back(integer(extent, request_.dims));
       }
       names.set(input.name, placing_.with_place(*input.document, input.position, [&] {
-        return builder_.add_input(
-            input.name, named_data_type(input.data_type, placing_.named_types({})), shape, false);
+        const DataType type = named_data_type(input.data_type, placing_.named_types({}));
+        return input.is_learned ? builder_.add_parameter(input.name, type, shape, true)
+                                : builder_.add_input(input.name, type, shape, false);
       }));
     }
   }

@@ -75,8 +75,8 @@ NamedTypes OpPlacing::named_types(const Place& place) const {
   return {.activation = place.activation.value_or(precision.parameter_type),
           .parameter = precision.parameter_type,
           .compute = compute_type(precision),
-          .quantized = quantized_compute_type(request_.recipe),
-          .adapter = place.adapter.value_or(precision.parameter_type)};
+          .adapter = place.adapter.value_or(precision.parameter_type),
+          .quantized = quantized_compute_type(request_.recipe)};
 }
 
 void OpPlacing::end_scope(std::string_view scope, const HeldNames& held) {
