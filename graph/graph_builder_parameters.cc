@@ -102,6 +102,10 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
 void GraphBuilder::copy_parameters(const OpRequest& request, std::vector<TensorId>& parameters) {
   for (TensorId& parameter : parameters) {
     const Tensor original = tensor(parameter);
+    if (!is_floating(original.data_type)) {
+      throw InputError(fmt::format("op '{}': its weight is quantised, so no copy of it is trained",
+                                   request.name));
+    }
     OpRequest copy{.name = request.name,
                    .parameters_of = request.parameters_of,
                    .parameter_type = original.data_type,
