@@ -24,6 +24,15 @@ constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
     {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}}};
 
+constexpr std::string_view kOptimizerHelp =
+    "adamw (default), adam, sgd, sgd-momentum, lion;\n"
+    "bitsandbytes: adamw-8bit, adam-8bit, lion-8bit,\n"
+    "adamw-32bit, lion-32bit, paged-adamw-8bit,\n"
+    "paged-adamw-32bit, paged-lion-8bit,\n"
+    "paged-lion-32bit; torchao: adamw-torch-8bit,\n"
+    "adamw-torch-4bit, adamw-torch-fp8; adafactor,\n"
+    "adafactor-torch, muon: decides bytes of states\nand of the step's temporaries";
+
 // One for each of kImplementationOptions.
 constexpr std::array<std::pair<std::string_view, std::string_view>, kImplementationOptions.size()>
     kImplementationHelp = {
@@ -94,10 +103,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "fp32, bf16, fp16: all of that type; autocast-bf16,\nautocast-fp16: over fp32 "
                   "weights; bf16-master: with\nan fp32 copy of weights; default the model's")
       ->type_name("P");
-  command
-      .add_option("--optimizer", options.optimizer,
-                  "adamw (default), adam, lion, sgd-momentum or sgd:\ndecides the bytes of states")
-      ->type_name("O");
+  command.add_option("--optimizer", options.optimizer, std::string(kOptimizerHelp))->type_name("O");
   command
       .add_option("--optimizer-loop", options.optimizer_loop,
                   "fused (default), foreach (torch.optim's own) or\nfor-loop: decides the step's "
@@ -254,7 +260,7 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   ModelRequest request = std::move(otherwise);
   if (request.model.empty()) request.model = options.model;
   if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
-  if (options.optimizer) request.optimizer = *options.optimizer;
+  if (options.optimizer) request.optimizer = optimizer_name(*options.optimizer);
   request.step = training_step(options, request.step);
   set_implementations(options, request);
   if (!options.freeze.empty()) request.freeze = options.freeze;

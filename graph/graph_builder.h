@@ -118,6 +118,8 @@ class GraphBuilder {
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
   TensorId add_parameter_tensor(Tensor tensor);
+  SteppedParameter stepped(const Tensor& tensor) const;
+  void add_optimizer_bytes();
   std::vector<TensorId> add_parameters(const OpRequest& request);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);

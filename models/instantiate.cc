@@ -45,8 +45,7 @@ class Instantiation {
       : request_(request),
         choices_(implementation_choices(request.family, request.layers, request.recipe)),
         layers_(chosen_layers(request.family, request.layers, choices_)),
-        builder_(request.model_name, request.recipe.precision,
-                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)) {
+        builder_(request.model_name, request.recipe.precision, optimizer_rule(request.recipe)) {
     builder_.freeze(std::move(frozen));
   }
 
