@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/units.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::string_view kModelLabel = "model      ";
 constexpr std::string_view kTrainingLabel = "training   ";
+constexpr std::string_view kAdaptersLabel = "adapters   ";
 constexpr std::string_view kExtentLabel = "recompute  ";
 constexpr std::string_view kGpuLabel = "GPU        ";
 
@@ -92,6 +95,42 @@ std::string training_text(const LoadedModel& model) {
   return text;
 }
 
+// ", fp32": the types of what is trained.
+std::string trained_types_text(const Graph& graph) {
+  std::set<std::string_view> types;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role != TensorRole::kParameter || !tensor.requires_grad) continue;
+    types.insert(data_type_name(tensor.data_type));
+  }
+  std::string text;
+  for (const std::string_view type : types) {
+    text += fmt::format("{}{}", text.empty() ? ", " : " and ", type);
+  }
+  return text;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                        printable(name == "all-linear" ? "all linear layers" : name));
+  }
+  return text;
+}
+
+// "LoRA of rank 16 on q_proj, v_proj, dropout 0.05, fp32; 6,815,744 parameters trained".
+std::string adapters_text(const LoadedModel& model) {
+  const Adapters& adapters = *model.recipe.adapters;
+  std::string text = fmt::format("{} of rank {} on {}", adapters.has_magnitudes ? "DoRA" : "LoRA",
+                                 grouped_text(adapters.rank), names_text(adapters.targets));
+  if (adapters.dropout > 0.0) text += fmt::format(", dropout {}", adapters.dropout);
+  if (!adapters.trained_modules.empty()) {
+    text += fmt::format(", and {} whole", names_text(adapters.trained_modules));
+  }
+  return text + fmt::format("{}; {} parameters trained", trained_types_text(model.graph),
+                            grouped_text(trainable_parameter_count(model.graph)));
+}
+
 std::string_view extent_text(Extent extent) {
   switch (extent) {
     case Extent::kNeeded:
@@ -131,8 +170,10 @@ std::string model_header(const LoadedModel& model) {
            labelled_text(kTrainingLabel,
                          "optimizer " + model.recipe.optimizer + training_step_text(model.recipe));
   }
-  const std::int64_t parameters = parameter_count(model.graph);
-  const std::int64_t active = active_parameter_count(model.graph);
+  // Of the model itself: adapters, and copies that are trained beside it, have a line of their own.
+  const std::int64_t beside = model.recipe.adapters ? trainable_parameter_count(model.graph) : 0;
+  const std::int64_t parameters = parameter_count(model.graph) - beside;
+  const std::int64_t active = active_parameter_count(model.graph) - beside;
   const std::string exact = grouped_text(parameters);
   std::string rounded = rounded_text(parameters);
   if (rounded == exact) rounded.clear();
@@ -145,7 +186,8 @@ std::string model_header(const LoadedModel& model) {
              fmt::format("{}, {} parameters{}, family {}",
                          printable(model.name, std::string_view::npos), exact,
                          rounded.empty() ? "" : fmt::format(" ({})", rounded), model.family)) +
-         labelled_text(kTrainingLabel, training_text(model));
+         labelled_text(kTrainingLabel, training_text(model)) +
+         (model.recipe.adapters ? labelled_text(kAdaptersLabel, adapters_text(model)) : "");
 }
 
 std::string extent_header(Extent extent) {

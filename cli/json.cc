@@ -58,6 +58,17 @@ Json breakdown_json(const Trace& trace) {
   return breakdown;
 }
 
+Json adapters_json(const std::optional<Adapters>& adapters) {
+  if (!adapters) return {};
+  return {{"rank", adapters->rank},
+          {"targets", adapters->targets},
+          {"dropout", adapters->dropout},
+          {"dtype",
+           adapters->data_type ? Json(std::string(data_type_name(*adapters->data_type))) : Json()},
+          {"dora", adapters->has_magnitudes},
+          {"train", adapters->trained_modules}};
+}
+
 void add_model(Json& document, const LoadedModel& model) {
   document["model"] = model.name;
   document["family"] = text_or_null(model.family);
@@ -95,6 +106,7 @@ void add_model(Json& document, const LoadedModel& model) {
   document["keep_gradients"] = step.keeps_gradients;
   document["freeze"] = model.recipe.freeze;
   document["train_only"] = model.recipe.train_only;
+  document["adapters"] = adapters_json(model.recipe.adapters);
   document["attention"] = text_or_null(model.attention);
   Json implementations = Json::object();
   for (const auto& [option, choice] : model.implementations) implementations[option] = choice;

@@ -136,6 +136,7 @@ std::vector<std::string> type_names_of_files() {
   names.emplace_back("activation");
   names.emplace_back("parameter");
   names.emplace_back("compute");
+  names.emplace_back(kAdapterType);
   names.emplace_back("quantized");
   return names;
 }
@@ -144,6 +145,7 @@ DataType named_data_type(const std::string& name, const NamedTypes& types) {
   if (name == "activation") return types.activation;
   if (name == "parameter") return types.parameter;
   if (name == "compute") return types.compute;
+  if (name == kAdapterType) return types.adapter;
   if (name == "quantized") return types.quantized;
   return *find_data_type(name);
 }

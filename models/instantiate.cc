@@ -31,6 +31,7 @@ class Instantiation {
                  optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)),
         placing_(request, builder_) {
     builder_.freeze(std::move(frozen));
+    builder_.set_trainable(!request.recipe.adapters);
   }
 
   Graph run() {
@@ -60,7 +61,9 @@ class Instantiation {
               fmt::format("op '{}': the last op makes the loss, one number, but this makes {}",
                           loss.name, shape_text(builder_.tensor(made).shape)));
     }
-    return builder_.build(made);
+    Graph graph = builder_.build(made);
+    placing_.check_adapters(graph);
+    return graph;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph/error.h"
 #include "models/dims.h"
@@ -141,6 +142,9 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                     optimizer_loop_name(request.step.optimizer_loop),
                     data_type_name(model.recipe.precision.parameter_type)));
   }
+  if (model.recipe.adapters && model.recipe.adapters->targets.empty()) {
+    model.recipe.adapters->targets = numbers.family.adapter_targets;
+  }
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
   if (const auto attention = model.implementations.find("attention");
@@ -221,6 +225,8 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
+  opened->numbers->family =
+      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }
