@@ -23,6 +23,15 @@ namespace {
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
 
+constexpr std::string_view kOptimizerHelp =
+    "adamw (default), adam, sgd, sgd-momentum, lion;\n"
+    "bitsandbytes: adamw-8bit, adam-8bit, lion-8bit,\n"
+    "adamw-32bit, lion-32bit, paged-adamw-8bit,\n"
+    "paged-adamw-32bit, paged-lion-8bit,\n"
+    "paged-lion-32bit; torchao: adamw-torch-8bit,\n"
+    "adamw-torch-4bit, adamw-torch-fp8; adafactor,\n"
+    "adafactor-torch, muon: decides bytes of states\nand of the step's temporaries";
+
 // One for each of kImplementationOptions.
 constexpr std::array<std::pair<std::string_view, std::string_view>, kImplementationOptions.size()>
     kImplementationHelp = {
@@ -83,10 +92,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "weights, bf16-autocast: over\nbf16; bf16-master: with an fp32 copy of weights;\n"
                   "default the model's")
       ->type_name("P");
-  command
-      .add_option("--optimizer", options.optimizer,
-                  "adamw (default), adam, lion, sgd-momentum or sgd:\ndecides the bytes of states")
-      ->type_name("O");
+  command.add_option("--optimizer", options.optimizer, std::string(kOptimizerHelp))->type_name("O");
   command
       .add_option("--optimizer-loop", options.optimizer_loop,
                   "fused (default), foreach (torch.optim's own) or\nfor-loop: decides the step's "
@@ -251,7 +257,7 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   if (options.recipe) set_recipe(*options.recipe, request);
   if (request.model.empty()) request.model = options.model;
   if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
-  if (options.optimizer) request.optimizer = *options.optimizer;
+  if (options.optimizer) request.optimizer = optimizer_name(*options.optimizer);
   request.step = training_step(options, request.step);
   if (options.optimizer_states) {
     request.optimizer_state_type =

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "graph/error.h"
+#include "graph/grouped_text.h"
 #include "models/dims.h"
 #include "models/expert_options.h"
 #include "models/families.h"
@@ -63,8 +64,7 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   LoadedModel model{.name = found.name};
   model.recipe.optimizer = request.optimizer;
   model.recipe.step = request.step;
-  model.graph = read_plain_graph(found.document,
-                                 optimizer_rule(request.optimizer, request.step.optimizer_loop));
+  model.graph = read_plain_graph(found.document, optimizer_rule_without_shapes(model.recipe));
   return model;
 }
 
@@ -267,6 +267,12 @@ LoadedModel load_opened_model(const ModelRequest& request, const OpenedModel& op
   if (!model.graph.tensor(model.graph.loss).has_gradient) {
     model.notes.emplace_back(
         "nothing that the loss depends on requires a gradient: there is no backward pass");
+  }
+  if (const std::int64_t bytes = optimizer_paged_bytes(model.graph); bytes > 0) {
+    model.notes.push_back(fmt::format(
+        "{} bytes of paged optimizer states are in unified memory, and in no number here: they "
+        "are on the GPU while it has room, else on the host",
+        grouped_text(bytes)));
   }
   return model;
 }
