@@ -128,7 +128,7 @@ void add_quantization_options(CLI::App& command, QuantizationOptions& options) {
       ->type_name("FORMAT");
   command
       .add_option("--double-quant", options.is_double,
-                  "Quantise the scales of 4-bit blocks again: yes\n(default) or no")
+                  "Quantise the scales of 4-bit blocks again: yes, or no\n(default)")
       ->type_name("yes|no");
   command
       .add_option("--quantize-compute", options.compute_type,

@@ -124,9 +124,10 @@ class GraphBuilder {
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
   TensorId add_parameter_tensor(Tensor tensor);
+  SteppedParameter stepped(const Tensor& tensor) const;
+  void add_optimizer_bytes();
   std::vector<TensorId> add_parameters(const OpRequest& request);
-  TensorId add_own_parameter(const OpRequest& request, const std::string& suffix,
-                             const Shape& shape);
+  TensorId add_own_parameter(const OpRequest& request, const TensorSketch& sketch);
   void copy_parameters(const OpRequest& request, std::vector<TensorId>& parameters);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);

@@ -65,6 +65,7 @@ struct FamilyInput {
   Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
+  bool is_learned = false;  // a parameter of the model that is no op's
 };
 
 // Shares another op's parameter: {weight: embed, if: tied}.
@@ -135,6 +136,8 @@ struct Family {
   std::string title = {};
   std::vector<std::string> model_types = {};
   std::vector<std::string> architectures = {};  // of a config: which it counts; empty: any
+  std::string library = {};                     // whose code it is: "hf"; "": not said
+  std::vector<std::string> stands_for = {};     // families whose models that library runs so
   Samples samples = Samples::kTokens;           // of images: there are no tokens
   std::vector<FamilyDim> dims = {};
   std::vector<PerLayerDim> per_layer = {};
@@ -144,6 +147,7 @@ struct Family {
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
   std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
+  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files
@@ -176,8 +180,10 @@ struct Layer {
 Family parse_family(Document document, std::vector<Document> sections = {});
 Layer parse_layer(Document document);
 
-// Two keys of a family file, without reading the rest of it strictly.
+// Some keys of a family file, without reading the rest of it strictly.
 std::vector<std::string> family_model_types(const Document& document);
 std::vector<std::string> family_includes(const Document& document);
+std::string family_library(const Document& document);
+std::vector<std::string> family_stands_for(const Document& document);
 
 }  // namespace cairn

@@ -24,6 +24,7 @@ struct NamedTypes {
   DataType parameter = DataType::kFloat32;
   DataType compute = DataType::kFloat32;  // of matrix products: autocast's, or the parameters'
   DataType adapter = DataType::kFloat32;  // of the weights of the adapter whose layer file it is
+  DataType quantized = DataType::kFloat32;  // of those of weights in 4 bits
 };
 
 inline constexpr std::string_view kAdapterType = "adapter";

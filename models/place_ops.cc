@@ -8,6 +8,7 @@
 #include "models/family_ops.h"
 #include "models/implementations.h"
 #include "models/layer_use.h"
+#include "models/quantization.h"
 #include "models/requirements.h"
 
 namespace cairn {
@@ -74,7 +75,8 @@ NamedTypes OpPlacing::named_types(const Place& place) const {
   return {.activation = place.activation.value_or(precision.parameter_type),
           .parameter = precision.parameter_type,
           .compute = compute_type(precision),
-          .adapter = place.adapter.value_or(precision.parameter_type)};
+          .adapter = place.adapter.value_or(precision.parameter_type),
+          .quantized = quantized_compute_type(request_.recipe)};
 }
 
 void OpPlacing::end_scope(std::string_view scope, const HeldNames& held) {
@@ -294,6 +296,14 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
   if (const std::optional<Adapters>& adapters = request_.recipe.adapters) {
     attributes.values["rank"] = integer_value(adapters->rank);
     attributes.values["adapter_dropout"] = number_value(adapters->dropout);
+  }
+  if (const std::optional<Quantization>& quantization = request_.recipe.quantization) {
+    attributes.values["fp4"] = integer_value(quantization->format == QuantizedFormat::kFp4 ? 1 : 0);
+    attributes.values["nested"] = integer_value(quantization->is_double ? 1 : 0);
+    attributes.values["four_bits"] =
+        integer_value(quantization->format == QuantizedFormat::kInt8 ? 0 : 1);
+    attributes.values["autocast"] =
+        integer_value(request_.recipe.precision.autocast_type.has_value() ? 1 : 0);
   }
   return attributes;
 }

@@ -76,8 +76,7 @@ Quantization read_quantization(const Document& document, const Node& node,
   Quantization quantization{.format = *find_quantized_format(
                                 *fields.optional_one_of("format", quantized_format_names()))};
   const bool is_int8 = quantization.format == QuantizedFormat::kInt8;
-  const std::optional<bool> is_double = fields.optional_boolean("double");
-  quantization.is_double = is_double.value_or(!is_int8);
+  quantization.is_double = fields.optional_boolean("double").value_or(false);
   quantization.compute_type = read_floating_type(fields, "compute");
   quantization.skipped_modules = fields.optional_names("skip");
   fields.refuse_unknown();
