@@ -23,6 +23,7 @@
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
 #include "models/plan_origin.h"
+#include "models/recipe_file.h"
 #include "models/requirements.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
@@ -210,6 +211,18 @@ void plan(std::string_view bytes) {
       check_written(graph, read, origin);
       if (is_small(graph)) check_lowered(graph, read);
     }
+  } catch (const InputError&) {
+  }
+}
+
+void recipe(std::string_view bytes) {
+  try {
+    const RecipeFile file = read_recipe(parse_document("fuzz", std::string(bytes)), "fuzz");
+    ModelRequest request{.model = "gpt2", .tokens = 8, .set = {{"layers", "1"}}};
+    apply_recipe(file, request);
+    CAIRN_CHECK(request.model == "gpt2" && request.recipe.name == "fuzz", "another model");
+    request_words(request, false);
+    follow(load_model(request).graph);
   } catch (const InputError&) {
   }
 }
