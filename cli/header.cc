@@ -11,11 +11,13 @@
 #include "graph/data_type.h"
 #include "graph/error.h"
 #include "models/source_text.h"
+#include "models/training_keys.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::string_view kModelLabel = "model      ";
+constexpr std::string_view kRecipeLabel = "recipe     ";
 constexpr std::string_view kTrainingLabel = "training   ";
 constexpr std::string_view kAdaptersLabel = "adapters   ";
 constexpr std::string_view kExtentLabel = "recompute  ";
@@ -85,6 +87,9 @@ std::string training_text(const LoadedModel& model) {
                         grouped_text(trainable_parameter_count(model.graph)),
                         grouped_text(parameter_count(model.graph)));
   }
+  if (recipe.quantization) {
+    text += fmt::format(", {} weights", quantized_format_name(recipe.quantization->format));
+  }
   text += training_step_text(recipe);
   if (recipe.expert_imbalance > 1.0) {
     text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
@@ -93,6 +98,11 @@ std::string training_text(const LoadedModel& model) {
     text += fmt::format(", expert capacity {}", recipe.expert_capacity);
   }
   return text;
+}
+
+std::string recipe_text(const LoadedModel& model) {
+  if (model.recipe_name.empty()) return {};
+  return labelled_text(kRecipeLabel, printable(model.recipe_name));
 }
 
 // ", fp32": the types of what is trained.
@@ -186,7 +196,7 @@ std::string model_header(const LoadedModel& model) {
              fmt::format("{}, {} parameters{}, family {}",
                          printable(model.name, std::string_view::npos), exact,
                          rounded.empty() ? "" : fmt::format(" ({})", rounded), model.family)) +
-         labelled_text(kTrainingLabel, training_text(model)) +
+         recipe_text(model) + labelled_text(kTrainingLabel, training_text(model)) +
          (model.recipe.adapters ? labelled_text(kAdaptersLabel, adapters_text(model)) : "");
 }
 

@@ -14,6 +14,7 @@
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
 #include "models/optimizer.h"
+#include "models/recipe_file.h"
 #include "models/training_keys.h"
 
 namespace cairn {
@@ -21,6 +22,15 @@ namespace {
 
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
+
+constexpr std::string_view kOptimizerHelp =
+    "adamw (default), adam, sgd, sgd-momentum, lion;\n"
+    "bitsandbytes: adamw-8bit, adam-8bit, lion-8bit,\n"
+    "adamw-32bit, lion-32bit, paged-adamw-8bit,\n"
+    "paged-adamw-32bit, paged-lion-8bit,\n"
+    "paged-lion-32bit; torchao: adamw-torch-8bit,\n"
+    "adamw-torch-4bit, adamw-torch-fp8; adafactor,\n"
+    "adafactor-torch, muon: decides bytes of states\nand of the step's temporaries";
 
 // One for each of kImplementationOptions.
 constexpr std::array<std::pair<std::string_view, std::string_view>, kImplementationOptions.size()>
@@ -71,15 +81,18 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       command, "--set", "DIM=VALUE", options.set,
       "Change a dim, such as layers=4 or image=384;\nrepeatable; --explain-defaults lists them");
   command
+      .add_option(
+          "--recipe", options.recipe,
+          "How a trainer trains (see cairn recipes), or a recipe\nfile; options in place of "
+          "what it says")
+      ->type_name("NAME|FILE");
+  command
       .add_option("--precision", options.precision,
                   "fp32, bf16, fp16: all of that type; autocast-bf16,\nautocast-fp16: over fp32 "
                   "weights, bf16-autocast: over\nbf16; bf16-master: with an fp32 copy of weights;\n"
                   "default the model's")
       ->type_name("P");
-  command
-      .add_option("--optimizer", options.optimizer,
-                  "adamw (default), adam, lion, sgd-momentum or sgd:\ndecides the bytes of states")
-      ->type_name("O");
+  command.add_option("--optimizer", options.optimizer, std::string(kOptimizerHelp))->type_name("O");
   command
       .add_option("--optimizer-loop", options.optimizer_loop,
                   "fused (default), foreach (torch.optim's own) or\nfor-loop: decides the step's "
@@ -147,7 +160,8 @@ void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
 
 void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text) {
   command
-      .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
+      .add_option("--checkpointing", text,
+                  "none, every-layer, uniform:K or sqrt; default the\nrecipe's, or none")
       ->type_name("S");
 }
 
@@ -155,18 +169,11 @@ void add_json_option(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "One JSON object instead of text");
 }
 
-void add_extent_option(CLI::App& command, std::string& text) {
-  command
-      .add_option("--extent", text,
-                  "How much a recompute reruns: needed, prefix\nor whole; default " + text)
-      ->type_name("E");
-}
-
 void add_extent_option(CLI::App& command, std::optional<std::string>& text) {
   command
-      .add_option(
-          "--extent", text,
-          "How much a recompute reruns: needed, prefix\nor whole; default the plan's, or prefix")
+      .add_option("--extent", text,
+                  "How much a recompute reruns: needed, prefix\nor whole; default the plan's\nor "
+                  "the recipe's, or prefix")
       ->type_name("E");
 }
 
@@ -198,6 +205,7 @@ void set_implementations(const ModelOptions& options, ModelRequest& request) {
           fmt::format("--{}: expected an implementation, found an empty name", option));
     }
     request.implementations[option] = choice;
+    std::erase(request.recipe.implementations, option);  // no longer the recipe's
   }
 }
 
@@ -227,13 +235,29 @@ bool parse_text_part(const std::string& part) {
   return part == "text";
 }
 
+// Reads the recipe that was asked for into the request.
+void set_recipe(const std::string& name, ModelRequest& request) {
+  const RecipeFile recipe = find_recipe(name, request.folders);
+  apply_recipe(recipe, request);
+  if (!request.recipe.checkpointing) return;
+  try {
+    parse_strategy(*request.recipe.checkpointing);
+  } catch (const InputError& error) {
+    fail_at(recipe.document, recipe.strategy_position,
+            fmt::format("a recipe: key 'checkpointing': key 'strategy': {}", error.what()));
+  }
+}
+
 }  // namespace
 
 ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) {
   ModelRequest request = std::move(otherwise);
+  const std::vector<std::filesystem::path> folders = folder_paths(options.folders);
+  request.folders.insert(request.folders.begin(), folders.begin(), folders.end());
+  if (options.recipe) set_recipe(*options.recipe, request);
   if (request.model.empty()) request.model = options.model;
   if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
-  if (options.optimizer) request.optimizer = *options.optimizer;
+  if (options.optimizer) request.optimizer = optimizer_name(*options.optimizer);
   request.step = training_step(options, request.step);
   if (options.optimizer_states) {
     request.optimizer_state_type =
@@ -246,8 +270,6 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   request.quantization =
       requested_quantization(options.quantization, std::move(request.quantization));
   if (options.library) request.library = parse_library(*options.library);
-  const std::vector<std::filesystem::path> folders = folder_paths(options.folders);
-  request.folders.insert(request.folders.begin(), folders.begin(), folders.end());
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }
@@ -269,6 +291,14 @@ Extent parse_extent(const std::string& text) {
   throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}",
                                join_names(extent_names()), text,
                                did_you_mean(text, extent_names())));
+}
+
+Strategy requested_strategy(const std::optional<std::string>& text, const ModelRequest& request) {
+  return parse_strategy(text.value_or(request.recipe.checkpointing.value_or("none")));
+}
+
+Extent requested_extent(const std::optional<std::string>& text, const ModelRequest& request) {
+  return text ? parse_extent(*text) : request.recipe.extent.value_or(Extent::kPrefix);
 }
 
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {

@@ -9,6 +9,7 @@
 #include "graph/device_spec.h"
 #include "graph/plan.h"
 #include "models/load_model.h"
+#include "planner/planner.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
 class App;
@@ -25,6 +26,7 @@ struct ModelOptions {
   std::optional<std::string> tokens = {};
   std::optional<std::string> vocab = {};
   std::vector<std::string> set = {};
+  std::optional<std::string> recipe = {};
   std::optional<std::string> precision = {};
   std::optional<std::string> optimizer = {};
   std::optional<std::string> optimizer_loop = {};
@@ -49,8 +51,6 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders);
 void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text);
 void add_json_option(CLI::App& command, bool& json);
-// `text` holds the default.
-void add_extent_option(CLI::App& command, std::string& text);
 void add_extent_option(CLI::App& command, std::optional<std::string>& text);
 void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu);
 
@@ -58,6 +58,9 @@ void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu);
 // model, where there is one.
 ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise = {});
 Extent parse_extent(const std::string& text);
+// As typed; otherwise as the request's recipe says, or none, and prefix.
+Strategy requested_strategy(const std::optional<std::string>& text, const ModelRequest& request);
+Extent requested_extent(const std::optional<std::string>& text, const ModelRequest& request);
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders);
 // Empty when no GPU was named.
 std::optional<DeviceSpec> requested_gpu(const std::optional<std::string>& gpu,

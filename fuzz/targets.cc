@@ -182,7 +182,8 @@ void expression(std::string_view bytes) {
 void plain_graph(std::string_view bytes) {
   try {
     const Document parsed = parse_document("fuzz", std::string(bytes));
-    if (is_plain_graph(parsed)) follow(read_plain_graph(parsed, {.state_count = 2}));
+    if (is_plain_graph(parsed))
+      follow(read_plain_graph(parsed, like_parameters({.state_count = 2})));
   } catch (const InputError&) {
   }
 }

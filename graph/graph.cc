@@ -97,6 +97,14 @@ std::int64_t optimizer_state_bytes(const Graph& graph) {
   return bytes;
 }
 
+std::int64_t optimizer_paged_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    bytes = checked_add(bytes, tensor.optimizer_paged_bytes, "bytes of paged optimizer states");
+  }
+  return bytes;
+}
+
 std::int64_t master_weight_bytes(const Graph& graph) {
   std::int64_t bytes = 0;
   for (const Tensor& tensor : graph.tensors) {

@@ -89,12 +89,6 @@ void derive_gradients(Graph& graph) {
       input.has_gradient = input.requires_grad;
     }
   }
-  for (Tensor& tensor : graph.tensors) {  // the optimizer skips what never gets a gradient
-    if (tensor.has_gradient) continue;
-    tensor.optimizer_state_bytes = 0;
-    tensor.optimizer_temporary_bytes = 0;
-    tensor.optimizer_carried_bytes = 0;
-  }
 }
 
 }  // namespace
@@ -349,6 +343,7 @@ Graph GraphBuilder::build(TensorId loss) {
   }
   hold_cached_casts();
   derive_gradients(graph_);
+  add_optimizer_bytes();
   check_in_place(graph_, keep_all_plan(graph_).order);
   check_gradient_places(graph_);
   return std::move(graph_);

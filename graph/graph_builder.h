@@ -124,6 +124,8 @@ class GraphBuilder {
  private:
   TensorId add_tensor(Tensor tensor, TensorId view_of);
   TensorId add_parameter_tensor(Tensor tensor);
+  SteppedParameter stepped(const Tensor& tensor) const;
+  void add_optimizer_bytes();
   std::vector<TensorId> add_parameters(const OpRequest& request);
   TensorId add_own_parameter(const OpRequest& request, const TensorSketch& sketch);
   void copy_parameters(const OpRequest& request, std::vector<TensorId>& parameters);

@@ -27,8 +27,7 @@ class Instantiation {
   explicit Instantiation(const InstantiateRequest& request,
                          std::unordered_set<std::string> frozen = {})
       : request_(request),
-        builder_(request.model_name, request.recipe.precision,
-                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)),
+        builder_(request.model_name, request.recipe.precision, optimizer_rule(request.recipe)),
         placing_(request, builder_) {
     builder_.freeze(std::move(frozen));
     builder_.set_trainable(!request.recipe.adapters);

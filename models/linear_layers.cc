@@ -66,8 +66,8 @@ void check_adapters(const Adapters& adapters, const Recipe& recipe) {
 }  // namespace
 
 std::vector<std::string> linear_layer_names() {
-  return {"lora_peft",   "dora_peft",       "lora_torchtune", "dora_torchtune",
-          "lora_litgpt", "linear_4bit_bnb", "linear_8bit_bnb"};
+  return {"lora_peft",   "dora_peft",       "lora_torchtune",  "dora_torchtune",
+          "lora_litgpt", "linear_4bit_bnb", "linear_8bit_bnb", "lora_peft_quantized"};
 }
 
 bool names_module(std::string_view pattern, std::string_view module) {
@@ -90,6 +90,14 @@ LinearLayers::LinearLayers(const Recipe& recipe, const Family& family,
   }
   if (recipe.quantization) {
     quantized_ = layer_named(layers, quantized_layer_name(*recipe.quantization));
+    adapted_quantized_ = layer_named(layers, "lora_peft_quantized");
+    CAIRN_CHECK(quantized_ != nullptr && adapted_quantized_ != nullptr,
+                "the layers of quantised weights are built in");
+    if (recipe.adapters && recipe.adapters->has_magnitudes) {
+      throw InputError(
+          "--dora and --quantize: magnitudes beside quantised weights are not in this "
+          "version; expected one of them, found both");
+    }
   }
 }
 
@@ -108,7 +116,9 @@ bool LinearLayers::is_adapted(const LinearLayer& linear) {
 const Layer* LinearLayers::layer_for(const LinearLayer& linear) {
   if (adapted_ != nullptr) {
     modules_.insert(linear.module);
-    if (is_adapted(linear)) return adapted_;
+    if (is_adapted(linear)) {
+      return base_layer_for(linear) == nullptr ? adapted_ : adapted_quantized_;
+    }
   }
   return base_layer_for(linear);
 }

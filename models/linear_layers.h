@@ -56,6 +56,7 @@ class LinearLayers {
   std::string family_name_ = {};
   const Layer* adapted_ = nullptr;
   const Layer* quantized_ = nullptr;
+  const Layer* adapted_quantized_ = nullptr;
   std::set<std::string> modules_ = {};         // of all linear layers so far
   std::set<std::string> named_patterns_ = {};  // targets and trained modules that named one
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "graph/error.h"
+#include "graph/grouped_text.h"
 #include "models/dims.h"
 #include "models/expert_options.h"
 #include "models/families.h"
@@ -41,6 +42,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   const auto refuse = [](const std::string& option) {
     throw InputError(option + " has no meaning for a plain graph: its numbers are fixed");
   };
+  if (!request.recipe.name.empty()) refuse("--recipe");
   if (request.batch != 1) refuse("--batch");
   if (request.tokens) refuse("--tokens");
   if (request.vocab) refuse("--vocab");
@@ -62,8 +64,7 @@ LoadedModel load_plain_graph(const ModelRequest& request, const FoundModel& foun
   LoadedModel model{.name = found.name};
   model.recipe.optimizer = request.optimizer;
   model.recipe.step = request.step;
-  model.graph = read_plain_graph(found.document,
-                                 optimizer_rule(request.optimizer, request.step.optimizer_loop));
+  model.graph = read_plain_graph(found.document, optimizer_rule_without_shapes(model.recipe));
   return model;
 }
 
@@ -120,6 +121,29 @@ void add_sample_dims(const Family& family, const ModelRequest& request,
   }
 }
 
+// What a recipe names has to be there, but for what it says is to be taken where it is.
+void take_implementations(const RecipeInUse& recipe, const Family& family,
+                          const std::map<std::string, Layer>& layers, LoadedModel& model) {
+  std::map<std::string, std::string>& chosen = model.recipe.implementations;
+  for (const std::string& option : recipe.implementations) {
+    try {
+      check_choice(family, layers, option, chosen.at(option));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("recipe '{}': {}", recipe.name, error.what()));
+    }
+  }
+  for (const auto& [option, choice] : recipe.where_available) {
+    if (chosen.contains(option)) continue;
+    const std::vector<std::string> known = known_choices(family, layers, option);
+    if (std::find(known.begin(), known.end(), choice) != known.end()) {
+      chosen[option] = choice;
+    } else {
+      model.notes.push_back(fmt::format("recipe '{}': family '{}' has no {} '{}', its own is taken",
+                                        recipe.name, family.name, option, choice));
+    }
+  }
+}
+
 // The type that the config says, the implementations, and what attention in that type means.
 void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedModel& model) {
   const ModelNumbers& numbers = *opened.numbers;
@@ -142,6 +166,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                     optimizer_loop_name(request.step.optimizer_loop),
                     data_type_name(model.recipe.precision.parameter_type)));
   }
+  take_implementations(request.recipe, numbers.family, opened.layers, model);
   if (model.recipe.adapters && model.recipe.adapters->targets.empty()) {
     model.recipe.adapters->targets = numbers.family.adapter_targets;
   }
@@ -192,6 +217,8 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                                .origin_text = origin_text_of(values)});
   }
   add_sample_dims(family, request, model.dims);
+  model.recipe_name = request.recipe.name;
+  model.notes.insert(model.notes.end(), request.recipe.notes.begin(), request.recipe.notes.end());
   set_recipe(request, opened, model);
   for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
     model.notes.push_back(std::move(note));
@@ -240,6 +267,12 @@ LoadedModel load_opened_model(const ModelRequest& request, const OpenedModel& op
   if (!model.graph.tensor(model.graph.loss).has_gradient) {
     model.notes.emplace_back(
         "nothing that the loss depends on requires a gradient: there is no backward pass");
+  }
+  if (const std::int64_t bytes = optimizer_paged_bytes(model.graph); bytes > 0) {
+    model.notes.push_back(fmt::format(
+        "{} bytes of paged optimizer states are in unified memory, and in no number here: they "
+        "are on the GPU while it has room, else on the host",
+        grouped_text(bytes)));
   }
   return model;
 }

@@ -300,6 +300,10 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
   if (const std::optional<Quantization>& quantization = request_.recipe.quantization) {
     attributes.values["fp4"] = integer_value(quantization->format == QuantizedFormat::kFp4 ? 1 : 0);
     attributes.values["nested"] = integer_value(quantization->is_double ? 1 : 0);
+    attributes.values["four_bits"] =
+        integer_value(quantization->format == QuantizedFormat::kInt8 ? 0 : 1);
+    attributes.values["autocast"] =
+        integer_value(request_.recipe.precision.autocast_type.has_value() ? 1 : 0);
   }
   return attributes;
 }

@@ -90,7 +90,7 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
   CHECK(gpu.has_rates);
 
-  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[13]));
+  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[14]));
   REQUIRE(runs.cases.size() == 3);
   CHECK(runs.cases[1].run->checkpointing == "every-layer");
   CHECK(runs.cases[1].run->request.batch == 8);

@@ -174,7 +174,10 @@ const std::vector<test::BadFile> kBad = {
      "path 'gpt2/config.json' (a path is given with 'file')"},
     {"model_optimizer.yaml",
      "model_optimizer.yaml:2:21: a plan: key 'model': key 'optimizer': expected one of adamw, "
-     "adam, sgd, sgd-momentum, lion, found 'adam-w'; did you mean 'adamw'?"},
+     "adam, sgd, sgd-momentum, lion, adamw-8bit, adam-8bit, lion-8bit, adamw-32bit, lion-32bit, "
+     "paged-adamw-8bit, paged-adamw-32bit, paged-lion-8bit, paged-lion-32bit, adamw-torch-8bit, "
+     "adamw-torch-4bit, adamw-torch-fp8, adafactor, adafactor-torch, muon, found 'adam-w'; did you "
+     "mean 'adamw'?"},
     {"model_optimizer_loop.yaml",
      "model_optimizer_loop.yaml:2:21: a plan: key 'model': key 'optimizer_loop': expected one of "
      "fused, foreach, for-loop, found 'for'"},
