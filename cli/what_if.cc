@@ -11,6 +11,7 @@
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "graph/same_structure.h"
+#include "graph/training_step.h"
 #include "models/gpu_catalogue.h"
 #include "sim/simulator.h"
 
@@ -147,17 +148,12 @@ bool is_worth_trying(const WhatIf& what_if) {
   return dim_value(what_if.model, "batch") > 0 && what_if.model.graph.ops.size() <= kMostOps;
 }
 
-// The peak of the same strategy with another optimizer, or another step. The plan stays; where
-// only bytes of the optimizer differ, the schedule does too.
+// The peak of the same plan with another optimizer, or another step.
 std::int64_t peak_with(const WhatIf& what_if, const ModelRequest& request) {
   const LoadedModel model = load_opened_model(request, what_if.opened);
-  const TrainingStep& step = what_if.model.recipe.step;
-  const bool has_same_schedule = request.step.optimizer_loop == step.optimizer_loop &&
-                                 request.step.optimizer_in_backward == step.optimizer_in_backward;
-  if (has_same_schedule) return simulated_peak_bytes(model.graph, what_if.evaluation.schedule);
-  return evaluate(model.graph, what_if.evaluation.strategy,
-                  {.extent = what_if.extent, .step = model.recipe.step})
-      .trace.peak_bytes;
+  const Schedule schedule = lower_training_step(model.graph, model.recipe.step,
+                                                lower(model.graph, what_if.evaluation.plan));
+  return simulated_peak_bytes(model.graph, schedule);
 }
 
 void add_if_it_fits(const WhatIf& what_if, const ModelRequest& request, std::string text,

@@ -34,7 +34,7 @@ std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if);
 // not, with the cheapest strategy that fits there; at most twelve evaluations to find the size.
 std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if);
 
-// Options of the optimizer with which the same strategy fits: fewer states, or a step in backward,
+// Options of the optimizer with which the same plan fits: fewer states, or a step in backward,
 // which drops gradients as they come. Each is evaluated.
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if);
 
