@@ -267,7 +267,7 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
   within.module = joined_module(place.module, op.module);
   within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
   HeldNames held;
-  hold_arguments(op, names, held);
+  if (!layer.is_inline) hold_arguments(op, names, held);
   layer_takes_head_ = layer.takes_head;
   add_layer_ops(layer, op, attributes, inside, within, held);
   within.name_prefix = place.name_prefix;
