@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/header.h"
+#include "cli/ways_to_train.h"
 #include "cli/what_if.h"
 #include "graph/error.h"
 
@@ -15,16 +16,20 @@ namespace {
 
 constexpr Strategy kNone = {.algorithm = Algorithm::kNone};
 
-// The strategies worth a row: those asked for, behind "none" to compare with, or the usual ones.
-std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, const Graph& graph) {
+void list_once(const std::string& text, std::vector<Strategy>& strategies) {
+  const Strategy strategy = parse_strategy(text);
+  const bool is_listed = std::any_of(
+      strategies.begin(), strategies.end(),
+      [&](const Strategy& other) { return strategy_name(other) == strategy_name(strategy); });
+  if (!is_listed) strategies.push_back(strategy);
+}
+
+// The strategies worth a row: those asked for, behind "none" to compare with, or the usual ones and
+// the recipe's own.
+std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked,
+                                        const std::optional<std::string>& own, const Graph& graph) {
   std::vector<Strategy> strategies = {kNone};
-  for (const std::string& text : asked) {
-    const Strategy strategy = parse_strategy(text);
-    const bool is_listed = std::any_of(
-        strategies.begin(), strategies.end(),
-        [&](const Strategy& other) { return strategy_name(other) == strategy_name(strategy); });
-    if (!is_listed) strategies.push_back(strategy);
-  }
+  for (const std::string& text : asked) list_once(text, strategies);
   if (!asked.empty()) return strategies;
   strategies.push_back({.algorithm = Algorithm::kEveryLayer});
   const auto layer_count = static_cast<std::int64_t>(layer_ranges(graph).size());
@@ -33,6 +38,7 @@ std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, c
     strategies.push_back({.algorithm = Algorithm::kUniform, .layers_per_region = layers});
   }
   strategies.push_back({.algorithm = Algorithm::kSqrt});
+  if (own) list_once(*own, strategies);
   return strategies;
 }
 
@@ -50,7 +56,8 @@ void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
   const Setting setting = setting_of(answer);
   const bool was_asked_for = !options.checkpointing.empty();
   std::vector<std::pair<Strategy, std::future<Evaluation>>> running;
-  for (const Strategy& strategy : listed_strategies(options.checkpointing, graph)) {
+  for (const Strategy& strategy :
+       listed_strategies(options.checkpointing, answer.own_strategy, graph)) {
     running.emplace_back(strategy, std::async(std::launch::async, [&, strategy] {
                            return evaluate(graph, strategy, setting);
                          }));
@@ -81,6 +88,10 @@ void add_notes(FitAnswer& answer) {
       answer.notes.push_back(note);
     }
   };
+  if (answer.own_strategy) {
+    add(fmt::format("recipe '{}' trains {}", answer.model.recipe_name,
+                    with_strategy(*answer.own_strategy)));
+  }
   for (const std::string& note : answer.model.notes) add(note);
   for (const Evaluation& evaluation : answer.evaluations) {
     for (const std::string& warning : evaluation.schedule.warnings) add(warning);
@@ -96,10 +107,7 @@ void add_notes(FitAnswer& answer) {
 }
 
 StrategyNumbers numbers_of(const FitAnswer& answer, const Evaluation& evaluation) {
-  return {.name = evaluation.name,
-          .peak_bytes = evaluation.trace.peak_bytes,
-          .slowdown = slowdown(evaluation, answer.evaluations.front(), answer.step_flops),
-          .recompute_count = evaluation.trace.recompute_count};
+  return strategy_numbers(evaluation, answer.evaluations.front(), answer.step_flops);
 }
 
 AdviceInput numbers_for_advice(const FitAnswer& answer) {
@@ -122,7 +130,7 @@ std::optional<StrategyNumbers> unlisted_that_fits(const FitOptions& options,
                                                   const FitAnswer& answer) {
   if (options.checkpointing.empty()) return std::nullopt;
   std::optional<StrategyNumbers> best;
-  for (const Strategy& strategy : listed_strategies({}, answer.model.graph)) {
+  for (const Strategy& strategy : listed_strategies({}, answer.own_strategy, answer.model.graph)) {
     try {
       const StrategyNumbers numbers =
           numbers_of(answer, evaluate(answer.model.graph, strategy, setting_of(answer)));
@@ -166,6 +174,21 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
   }
 }
 
+// Where the user chose no way to train, the others beside what was asked for, which is full
+// training.
+void add_ways(const FitOptions& options, const OpenedModel& opened, FitAnswer& answer) {
+  if (answer.model.family.empty() || chooses_way_to_train(options.model)) return;
+  const WayQuestion question = {.options = options.model,
+                                .opened = opened,
+                                .extent = answer.extent,
+                                .device = answer.gpu ? &*answer.gpu : nullptr};
+  answer.advice_input.ways = ways_with_adapters(question);
+  if (answer.advice_input.ways.empty()) return;
+  answer.ways = {way_to_train("full", answer.model, answer.advice_input.strategies)};
+  answer.ways.insert(answer.ways.end(), answer.advice_input.ways.begin(),
+                     answer.advice_input.ways.end());
+}
+
 Resized resized_models(const ModelRequest& request, const OpenedModel& opened,
                        const LoadedModel& model) {
   const auto graph_with = [&](std::int64_t samples, std::int64_t tokens) -> std::optional<Graph> {
@@ -189,7 +212,8 @@ Resized resized_models(const ModelRequest& request, const OpenedModel& opened,
 FitAnswer answer_fit(const FitOptions& options) {
   const ModelRequest request = model_request(options.model);
   FitAnswer answer{.gpu = requested_gpu(options.gpu, options.model.folders),
-                   .extent = parse_extent(options.extent)};
+                   .extent = requested_extent(options.extent, request),
+                   .own_strategy = request.recipe.checkpointing};
   for (const std::string& text : options.checkpointing) parse_strategy(text);  // before the work
   const std::shared_ptr<const OpenedModel> opened = open_model(request);
   answer.model = load_opened_model(request, *opened);
@@ -201,6 +225,7 @@ FitAnswer answer_fit(const FitOptions& options) {
   answer.advice_input = numbers_for_advice(answer);
   answer.recommended =
       recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
+  add_ways(options, *opened, answer);
   ask_what_if(options, request, *opened, answer);
   if (options.explain) {
     answer.explanation = explained_terms(answer.model, answer.evaluations[answer.recommended],
@@ -212,7 +237,7 @@ FitAnswer answer_fit(const FitOptions& options) {
 }
 
 std::vector<std::string> not_counted() {
-  return {"allocator rounding and fragmentation", "LoRA and QLoRA", "several GPUs"};
+  return {"allocator rounding and fragmentation", "several GPUs"};
 }
 
 }  // namespace cairn

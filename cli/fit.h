@@ -20,7 +20,7 @@ struct FitOptions {
   ModelOptions model = {};
   std::optional<std::string> gpu = {};
   std::vector<std::string> checkpointing = {};
-  std::string extent = "prefix";
+  std::optional<std::string> extent = {};
   bool explain = false;
   bool json = false;
 };
@@ -29,10 +29,12 @@ struct FitAnswer {
   LoadedModel model = {};
   std::optional<DeviceSpec> gpu = {};
   Extent extent = Extent::kPrefix;
+  std::optional<std::string> own_strategy = {};  // the recipe's
   ForwardPeak without_gradients = {};
   std::vector<Evaluation> evaluations = {};  // "none" first
   std::int64_t step_flops = 0;               // of one forward and backward pass
   bool slowdown_is_time = false;             // else it is of FLOPs
+  std::vector<WayToTrain> ways = {};         // this one, and others where the user chose none
   AdviceInput advice_input = {};             // its strategies are `evaluations`, in order
   std::size_t recommended = 0;
   std::string verdict = {};

@@ -208,6 +208,7 @@ std::string show_json(const ShownBlock& shown) {
   document["forward_flops"] = forward_flops(graph, shown.ops);
   document["model_ops"] = graph.ops.size();
   document["model_optimizer_bytes"] = optimizer_state_bytes(graph);
+  document["model_optimizer_paged_bytes"] = optimizer_paged_bytes(graph);
   document["model_master_bytes"] = master_weight_bytes(graph);
   document["model_step_flops"] = step_flops(graph, shown.model.recipe.step);
   document["notes"] = shown.model.notes;

@@ -1,13 +1,17 @@
 #include "cli/what_if.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/largest_size.h"
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "graph/same_structure.h"
+#include "graph/training_step.h"
 #include "models/gpu_catalogue.h"
 #include "sim/simulator.h"
 
@@ -144,6 +148,28 @@ bool is_worth_trying(const WhatIf& what_if) {
   return dim_value(what_if.model, "batch") > 0 && what_if.model.graph.ops.size() <= kMostOps;
 }
 
+// The peak of the same plan with another optimizer, or another step.
+std::int64_t peak_with(const WhatIf& what_if, const ModelRequest& request) {
+  const LoadedModel model = load_opened_model(request, what_if.opened);
+  const Schedule schedule = lower_training_step(model.graph, model.recipe.step,
+                                                lower(model.graph, what_if.evaluation.plan));
+  return simulated_peak_bytes(model.graph, schedule);
+}
+
+void add_if_it_fits(const WhatIf& what_if, const ModelRequest& request, std::string text,
+                    std::vector<OptimizerThatFits>& optimizers) {
+  std::int64_t peak_bytes = 0;
+  try {
+    peak_bytes = peak_with(what_if, request);
+  } catch (const InputError&) {
+    return;  // not with this precision, or of a plain graph
+  }
+  if (peak_bytes > what_if.capacity_bytes) return;
+  if (peak_bytes >= what_if.evaluation.trace.peak_bytes) return;
+  optimizers.push_back(
+      {.text = std::move(text), .strategy = what_if.evaluation.name, .peak_bytes = peak_bytes});
+}
+
 }  // namespace
 
 std::int64_t dim_value(const LoadedModel& model, std::string_view name) {
@@ -205,22 +231,26 @@ std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if) {
 }
 
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {
-  const Graph& graph = what_if.model.graph;
-  const std::int64_t states_bytes = optimizer_state_bytes(graph);
-  if (states_bytes == 0) return {};
-  const bool has_shapes = !what_if.model.family.empty();
-  const std::int64_t count = has_shapes ? trainable_parameter_count(graph) : 0;
-  // bitsandbytes: two states of a byte each, and two fp32 scales for each 256 parameters.
-  const std::int64_t eight_bit_bytes = 2 * count + (count + 31) / 32;
+  if (optimizer_state_bytes(what_if.model.graph) == 0) return {};
   std::vector<OptimizerThatFits> optimizers;
-  const auto add = [&](std::string text, std::int64_t bytes) {
-    const std::int64_t peak_bytes = what_if.evaluation.trace.peak_bytes - states_bytes + bytes;
-    if (bytes >= states_bytes || peak_bytes > what_if.capacity_bytes) return;
-    optimizers.push_back(
-        {.text = std::move(text), .strategy = what_if.evaluation.name, .peak_bytes = peak_bytes});
-  };
-  if (count > 0) add("8-bit AdamW (2 bytes a parameter of states)", eight_bit_bytes);
-  add("--optimizer sgd (no states)", 0);
+  for (const std::string_view name : {"adamw-8bit", "adafactor", "sgd"}) {
+    ModelRequest request = what_if.request;
+    request.optimizer = name;
+    std::string text = fmt::format("--optimizer {}", name);
+    if (request.step.optimizer_loop != OptimizerLoop::kFused) {
+      request.step.optimizer_loop = OptimizerLoop::kFused;
+      text += " --optimizer-loop fused";
+    }
+    if (name == "sgd") text += " (no states)";
+    add_if_it_fits(what_if, request, std::move(text), optimizers);
+  }
+  ModelRequest in_backward = what_if.request;
+  TrainingStep& step = in_backward.step;
+  const bool is_possible = step.micro_batches == 1 && !step.keeps_gradients &&
+                           step.optimizer_loop != OptimizerLoop::kForeach;
+  if (step.optimizer_in_backward || !is_possible) return optimizers;
+  step.optimizer_in_backward = true;
+  add_if_it_fits(what_if, in_backward, "--optimizer-in-backward", optimizers);
   return optimizers;
 }
 

@@ -34,8 +34,8 @@ std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if);
 // not, with the cheapest strategy that fits there; at most twelve evaluations to find the size.
 std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if);
 
-// Optimizers with fewer states that make it fit: optimizer states are live throughout, so the peak
-// moves by exactly what they lose.
+// Options of the optimizer with which the same plan fits: fewer states, or a step in backward,
+// which drops gradients as they come. Each is evaluated.
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if);
 
 // The (at most four) smallest GPUs on which some strategy fits, with the cheapest that does.

@@ -1,6 +1,7 @@
 #include "graph/fingerprint.h"
 
 #include <algorithm>
+#include <array>
 
 #include "graph/ops/op_kind.h"
 #include "graph/stable_hash.h"
@@ -109,6 +110,11 @@ class GraphHasher {
     hash.put(tensor.optimizer_state_bytes);
     hash.put(tensor.optimizer_temporary_bytes);
     hash.put(tensor.optimizer_carried_bytes);
+    const std::array<std::int64_t, 4> rest = {
+        tensor.optimizer_paged_bytes, tensor.optimizer_early_temporary_bytes,
+        tensor.optimizer_early_carried_bytes, tensor.optimizer_part};
+    if (rest == std::array<std::int64_t, 4>{}) return;
+    for (const std::int64_t number : rest) hash.put(number);
   }
 
   const Graph& graph_;

@@ -46,11 +46,16 @@ struct Tensor {
   bool is_buffer = false;      // with role kParameter, but none: the scales of a quantised weight
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
   // Parameters only: the optimizer's own copy of it, from load on; what the optimizer keeps for it
-  // from its first step on, and makes for it while it steps, before and behind the update itself.
+  // from its first step on, and makes for it while it steps (graph/optimizer_rule.h).
   std::int64_t master_weight_bytes = 0;
   std::int64_t optimizer_state_bytes = 0;
+  std::int64_t optimizer_paged_bytes = 0;  // of states in unified memory: in no sum of live bytes
+  std::int64_t optimizer_early_temporary_bytes = 0;
+  std::int64_t optimizer_early_carried_bytes = 0;
   std::int64_t optimizer_temporary_bytes = 0;
   std::int64_t optimizer_carried_bytes = 0;  // of the temporaries, still there in the next one's
+  // Parameters are stepped part by part; the states of a part are made before its first is.
+  std::int64_t optimizer_part = 0;
 };
 
 // What one run of an op costs. `flops` is the count of the field's formulas (a multiply-add is 2).
@@ -91,6 +96,8 @@ struct OpAttributes {
   std::int64_t window = 0;    // attention: keys that a query sees; 0: all
   bool softcap = false;       // attention, losses: a scaled tanh of the scores or logits
   bool sinks = false;         // attention: a learned score a head, without a value
+  bool fp4 = false;           // linear_4bit: FP4, else NF4
+  bool nested = false;        // linear_4bit: the scales are quantised too (double quantisation)
 
   double probability = 0.0;                // dropout, attention: of dropping an element
   std::optional<DataType> data_type = {};  // cast, softmax: of the output; linear: of the product
@@ -169,6 +176,7 @@ std::int64_t parameter_bytes(const Graph& graph);
 // Of the parameters that have one.
 std::int64_t gradient_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
+std::int64_t optimizer_paged_bytes(const Graph& graph);
 std::int64_t master_weight_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.

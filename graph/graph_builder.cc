@@ -89,12 +89,6 @@ void derive_gradients(Graph& graph) {
       input.has_gradient = input.requires_grad;
     }
   }
-  for (Tensor& tensor : graph.tensors) {  // the optimizer skips what never gets a gradient
-    if (tensor.has_gradient) continue;
-    tensor.optimizer_state_bytes = 0;
-    tensor.optimizer_temporary_bytes = 0;
-    tensor.optimizer_carried_bytes = 0;
-  }
 }
 
 }  // namespace
@@ -309,6 +303,7 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& asked) {
   check_readable(request.name, request.inputs);
   check_input_types(graph_, request);
   std::vector<TensorId> parameter_ids = add_parameters(request);
+  if (request.has_trained_copy) copy_parameters(request, parameter_ids);
   cast_reads(request, parameter_ids);
   Op op{.name = request.name,
         .module = request.module,
@@ -348,6 +343,7 @@ Graph GraphBuilder::build(TensorId loss) {
   }
   hold_cached_casts();
   derive_gradients(graph_);
+  add_optimizer_bytes();
   check_in_place(graph_, keep_all_plan(graph_).order);
   check_gradient_places(graph_);
   return std::move(graph_);

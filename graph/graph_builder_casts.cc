@@ -22,6 +22,7 @@ std::optional<DataType> autocast_input_type(const OpKindInfo& kind, DataType low
     case AutocastList::kNotKnown:
     case AutocastList::kNone:
     case AutocastList::kFloat32Output:
+    case AutocastList::kLowerPrecisionInside:
       return std::nullopt;
   }
   CAIRN_CHECK(false, "unknown autocast list");
@@ -80,6 +81,7 @@ GraphBuilder::ReadTypes GraphBuilder::read_types(OpRequest& request) const {
     types.parameters = types.inputs;
     if (types.inputs) dtype.reset();
     if (kind.autocast == AutocastList::kFloat32Output && !dtype) dtype = DataType::kFloat32;
+    if (kind.autocast == AutocastList::kLowerPrecisionInside) dtype = precision_.autocast_type;
   }
   if (kind.casts_parameters && dtype) types.parameters = dtype;
   if (kind.autocast == AutocastList::kFloat32Output && dtype &&

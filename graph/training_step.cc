@@ -10,7 +10,8 @@
 namespace cairn {
 namespace {
 
-// Parameters that get a gradient, in the graph's order; the optimizer skips all others.
+// Parameters that get a gradient, part by part in the graph's order; the optimizer skips all
+// others.
 std::vector<TensorId> stepped_parameters(const Graph& graph) {
   std::vector<TensorId> parameters;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
@@ -18,6 +19,9 @@ std::vector<TensorId> stepped_parameters(const Graph& graph) {
     if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
     parameters.push_back(static_cast<TensorId>(i));
   }
+  std::stable_sort(parameters.begin(), parameters.end(), [&](TensorId a, TensorId b) {
+    return graph.tensor(a).optimizer_part < graph.tensor(b).optimizer_part;
+  });
   return parameters;
 }
 
@@ -117,18 +121,38 @@ bool keeps_gradients(const Schedule& schedule) {
   return !schedule.groups.empty() && schedule.steps.back().kind == StepKind::kOptimizerStep;
 }
 
-std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group) {
+std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group,
+                                       bool makes_states) {
   constexpr std::string_view kWhat = "temporaries of the optimizer";
-  std::int64_t most_bytes = 0;
-  std::int64_t carried_bytes = 0;  // the last parameter's
-  for (const TensorId id : group.parameters) {
-    const Tensor& parameter = graph.tensor(id);
-    const std::int64_t before = group.at_once ? most_bytes : carried_bytes;
-    most_bytes =
-        std::max(most_bytes, checked_add(before, parameter.optimizer_temporary_bytes, kWhat));
-    carried_bytes = parameter.optimizer_carried_bytes;
+  const std::vector<TensorId>& parameters = group.parameters;
+  std::int64_t missing_bytes = 0;  // of states that are still to be made
+  if (makes_states) {
+    for (const TensorId id : parameters) missing_bytes += graph.tensor(id).optimizer_state_bytes;
   }
-  return most_bytes;
+  std::int64_t most_bytes = 0;
+  std::int64_t all_bytes = 0;
+  const Tensor none = {};
+  const Tensor* last = &none;
+  std::size_t made_count = 0;
+  for (const TensorId id : parameters) {
+    const Tensor& parameter = graph.tensor(id);
+    for (; makes_states && made_count < parameters.size(); ++made_count) {
+      const Tensor& made = graph.tensor(parameters[made_count]);
+      if (made.optimizer_part > parameter.optimizer_part) break;
+      missing_bytes -= made.optimizer_state_bytes;
+    }
+    all_bytes = checked_add(all_bytes, parameter.optimizer_temporary_bytes, kWhat);
+    const std::int64_t early_bytes =
+        parameter.optimizer_early_temporary_bytes == 0
+            ? 0
+            : checked_add(last->optimizer_early_carried_bytes,
+                          parameter.optimizer_early_temporary_bytes, kWhat);
+    const std::int64_t bytes =
+        checked_add(last->optimizer_carried_bytes, parameter.optimizer_temporary_bytes, kWhat);
+    most_bytes = std::max(most_bytes, std::max(early_bytes, bytes) - missing_bytes);
+    last = &parameter;
+  }
+  return group.at_once ? all_bytes : most_bytes;
 }
 
 std::string_view optimizer_loop_name(OptimizerLoop loop) {

@@ -39,8 +39,10 @@ Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Sched
 bool keeps_gradients(const Schedule& schedule);
 
 // Bytes of temporaries while the optimizer steps these parameters, one after the other or all at
-// once. Measured on torch 2.13 (tests/oracle/optimizer_test.py).
-std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group);
+// once. `makes_states`: they have none yet, and states of later parts are less than the temporaries
+// of earlier ones by so much. Measured (tests/oracle/optimizer_test.py).
+std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group,
+                                       bool makes_states = false);
 
 // "fused", "foreach", "for-loop".
 std::string_view optimizer_loop_name(OptimizerLoop loop);

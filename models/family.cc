@@ -96,6 +96,10 @@ void check_item_scopes(const Document& document, const Family& family) {
 
 void parse_items(const Document& document, Fields& fields, Family& family) {
   family.items = read_items(document, fields);
+  for (const FamilyItem& item : family.items) {
+    if (item.block_ops.empty()) refuse_adapter_parts(document, item.op);
+    for (const FamilyOp& op : item.block_ops) refuse_adapter_parts(document, op);
+  }
   Names known;
   for (const FamilyInput& input : family.inputs) known.insert(input.name);
   Names later;
@@ -181,7 +185,9 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.model_types = fields.optional_names("model_types");
   family.architectures = fields.optional_names("architectures");
   family.samples = parse_samples(fields);
+  family.adapter_targets = fields.optional_names("lora_targets");
   parse_library(fields, family);
+  family.unquantized = fields.optional_names("unquantized");
   fields.optional_names("include");
   include_sections(std::move(sections), family);
   parse_sections(source, fields, family);

@@ -65,6 +65,7 @@ struct FamilyInput {
   Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
+  bool is_learned = false;  // a parameter of the model that is no op's
 };
 
 // Shares another op's parameter: {weight: embed, if: tied}.
@@ -86,6 +87,7 @@ struct FamilyOp {
   std::vector<PlacedExpression> widths = {};  // AttributeKey::kWidths
   std::vector<std::pair<std::string, PlacedExpression>> layer_attributes = {};  // of a composite
   std::string data_type = {};                      // "", or one of type_names_of_files()
+  std::string type_of = {};                        // instead: a tensor's name, whose type it is
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
@@ -94,6 +96,8 @@ struct FamilyOp {
   bool is_logits = false;
   bool is_cap = false;   // of the logits: part of a loss that takes the head
   bool is_base = false;  // of an adapter's layer: the linear layer that the adapter is beside
+  bool is_bare = false;  // a linear that is no module: a function of a parameter
+  bool has_adapter_weights = false;  // its parameters are an adapter's, of the adapter's type
   bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };
 
@@ -143,6 +147,8 @@ struct Family {
   std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
+  std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
+  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files
@@ -162,6 +168,8 @@ struct Layer {
   // Of a loss: it has the head, the linear that makes the logits, in itself. Its first input is the
   // head's, and its attributes are.
   bool takes_head = false;
+  // Of a layer with an adapter: the type of the adapter's weights, where the recipe asks for none.
+  std::string adapter_type = {};
   std::vector<FamilyRequirement> requirements = {};  // of a composite: on its attributes
   bool is_inline = false;  // a composite that is no call: what goes in is held no longer for it
   std::vector<FamilyOp> ops = {};

@@ -27,10 +27,10 @@ class Instantiation {
   explicit Instantiation(const InstantiateRequest& request,
                          std::unordered_set<std::string> frozen = {})
       : request_(request),
-        builder_(request.model_name, request.recipe.precision,
-                 optimizer_rule(request.recipe.optimizer, request.recipe.step.optimizer_loop)),
+        builder_(request.model_name, request.recipe.precision, optimizer_rule(request.recipe)),
         placing_(request, builder_) {
     builder_.freeze(std::move(frozen));
+    builder_.set_trainable(!request.recipe.adapters);
   }
 
   Graph run() {
@@ -60,7 +60,9 @@ class Instantiation {
               fmt::format("op '{}': the last op makes the loss, one number, but this makes {}",
                           loss.name, shape_text(builder_.tensor(made).shape)));
     }
-    return builder_.build(made);
+    Graph graph = builder_.build(made);
+    placing_.check_adapters(graph);
+    return graph;
   }
 
  private:
@@ -78,8 +80,9 @@ class Instantiation {
         shape.push_back(integer(extent, request_.dims));
       }
       names.set(input.name, placing_.with_place(*input.document, input.position, [&] {
-        return builder_.add_input(
-            input.name, named_data_type(input.data_type, placing_.named_types({})), shape, false);
+        const DataType type = named_data_type(input.data_type, placing_.named_types({}));
+        return input.is_learned ? builder_.add_parameter(input.name, type, shape, true)
+                                : builder_.add_input(input.name, type, shape, false);
       }));
     }
   }

@@ -2,44 +2,157 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
+#include <utility>
 
 #include "graph/error.h"
+#include "models/optimizer_bytes.h"
 
 namespace cairn {
 namespace {
 
+using BytesOf = std::function<OptimizerBytes(const SteppedParameter&)>;
+
+// One optimizer of one library, in the loops that it has. One without a fused form has its own loop
+// under that name too, which is the default.
 struct OptimizerRow {
-  std::string_view name = {};
-  OptimizerRule fused = {};
-  std::optional<OptimizerRule> foreach = {};
-  OptimizerRule for_loop = {};
+  std::string name = {};
+  BytesOf fused = {};
+  BytesOf foreach = {};
+  BytesOf for_loop = {};
+  bool makes_states_one_by_one = false;
+  bool needs_shapes = true;
+  bool has_master_weights = false;  // a kernel reads 16-bit gradients beside them
 };
 
-// Adam's square roots: foreach has those of all parameters at once; the loop divides them into a
-// second tensor, the denominator, which lasts until the next one's takes its name. Measured
-// (tests/oracle/optimizer_test.py). SGD works in place.
-constexpr OptimizerRule kAdamFused = {.state_count = 2};
-constexpr OptimizerRule kAdamForeach = {.state_count = 2, .temporary_count = 1};
-constexpr OptimizerRule kAdamForLoop = {.state_count = 2, .temporary_count = 2, .carried_count = 1};
-constexpr OptimizerRule kSgd = {};
-constexpr OptimizerRule kSgdMomentum = {.state_count = 1};
+BytesOf like(const TensorCounts& counts) { return like_parameters(counts).bytes_of; }
 
-// torch.optim of torch 2.13. Lion is not in it: fused as in bitsandbytes, and for-loop as in
-// lion-pytorch, whose update is a clone and a sum.
-constexpr std::array<OptimizerRow, 5> kOptimizers = {{
-    {"adamw", kAdamFused, kAdamForeach, kAdamForLoop},
-    {"adam", kAdamFused, kAdamForeach, kAdamForLoop},
-    {"sgd", kSgd, kSgd, kSgd},
-    {"sgd-momentum", kSgdMomentum, kSgdMomentum, kSgdMomentum},
-    {"lion", {.state_count = 1}, std::nullopt, {.state_count = 1, .temporary_count = 2}},
+// torch.optim of torch 2.13. Adam's square roots: foreach has those of all parameters at once; the
+// loop divides them into a second tensor, the denominator, which lasts until the next one's takes
+// its name. Measured (tests/oracle/optimizer_test.py). SGD works in place.
+const BytesOf& adam_fused() {
+  static const BytesOf bytes_of = like({.state_count = 2});
+  return bytes_of;
+}
+
+const BytesOf& adam_for_loop() {
+  static const BytesOf bytes_of =
+      like({.state_count = 2, .temporary_count = 2, .carried_count = 1});
+  return bytes_of;
+}
+
+OptimizerRow torch_row(std::string name, const TensorCounts& foreach, BytesOf fused,
+                       BytesOf for_loop) {
+  return {.name = std::move(name),
+          .fused = std::move(fused),
+          .foreach = like(foreach),
+          .for_loop = std::move(for_loop),
+          .needs_shapes = false,
+          .has_master_weights = true};
+}
+
+OptimizerRow adam_row(std::string name) {
+  return torch_row(std::move(name), {.state_count = 2, .temporary_count = 1}, adam_fused(),
+                   adam_for_loop());
+}
+
+OptimizerRow sgd_row(std::string name, std::int64_t state_count) {
+  const TensorCounts counts = {.state_count = state_count};
+  return torch_row(std::move(name), counts, like(counts), like(counts));
+}
+
+// lion-pytorch 0.2.5: its Triton kernel, or an update that is a clone and a sum.
+OptimizerRow lion_row() {
+  return {.name = "lion",
+          .fused = like({.state_count = 1}),
+          .for_loop = like({.state_count = 1, .temporary_count = 2}),
+          .makes_states_one_by_one = true,
+          .needs_shapes = false,
+          .has_master_weights = true};
+}
+
+OptimizerRow bitsandbytes_row(std::string name, const BitsAndBytes& optimizer) {
+  return {.name = std::move(name),
+          .fused =
+              [optimizer](const SteppedParameter& parameter) {
+                return bitsandbytes_bytes(optimizer, parameter);
+              },
+          .makes_states_one_by_one = true};
+}
+
+// Its step is compiled (torch.compile), which decides its temporaries: none are counted.
+OptimizerRow torchao_row(std::string name, const TorchAo& optimizer) {
+  return {.name = std::move(name),
+          .fused =
+              [optimizer](const SteppedParameter& parameter) {
+                return torchao_bytes(optimizer, parameter);
+              },
+          .makes_states_one_by_one = true};
+}
+
+// AdamW has what Muon does not step, and steps it behind Muon.
+BytesOf muon_beside(const BytesOf& adamw) {
+  return [adamw](const SteppedParameter& parameter) {
+    if (is_stepped_by_muon(parameter)) return muon_bytes(parameter);
+    OptimizerBytes bytes = adamw(parameter);
+    bytes.part = 1;
+    return bytes;
+  };
+}
+
+std::vector<OptimizerRow> make_rows() {
+  return {
+      adam_row("adamw"),
+      adam_row("adam"),
+      sgd_row("sgd", 0),
+      sgd_row("sgd-momentum", 1),
+      lion_row(),
+      bitsandbytes_row("adamw-8bit", {}),
+      bitsandbytes_row("adam-8bit", {}),
+      bitsandbytes_row("lion-8bit", {.state_count = 1}),
+      bitsandbytes_row("adamw-32bit", {.is_8bit = false}),
+      bitsandbytes_row("lion-32bit", {.state_count = 1, .is_8bit = false}),
+      bitsandbytes_row("paged-adamw-8bit", {.is_paged = true}),
+      bitsandbytes_row("paged-adamw-32bit", {.is_8bit = false, .is_paged = true}),
+      bitsandbytes_row("paged-lion-8bit", {.state_count = 1, .is_paged = true}),
+      bitsandbytes_row("paged-lion-32bit", {.state_count = 1, .is_8bit = false, .is_paged = true}),
+      torchao_row("adamw-torch-8bit", {}),
+      torchao_row("adamw-torch-4bit", {.code_bits = 4, .table_entries = 16}),
+      torchao_row("adamw-torch-fp8", {.table_entries = 0}),
+      {.name = "adafactor",
+       .fused = adafactor_bytes,
+       .for_loop = adafactor_bytes,
+       .makes_states_one_by_one = true},
+      {.name = "adafactor-torch",
+       .fused = torch_adafactor_bytes,
+       .foreach = torch_adafactor_foreach_bytes,
+       .for_loop = torch_adafactor_bytes},
+      {.name = "muon",
+       .fused = muon_beside(adam_fused()),
+       .for_loop = muon_beside(adam_for_loop())},
+  };
+}
+
+const std::vector<OptimizerRow>& rows() {
+  static const std::vector<OptimizerRow> all = make_rows();
+  return all;
+}
+
+// What Transformers' Trainer also calls them (training_args.py, OptimizerNames).
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOtherNames = {{
+    {"adamw-bnb-8bit", "adamw-8bit"},
+    {"paged-adamw", "paged-adamw-32bit"},
+    {"paged-lion", "paged-lion-32bit"},
 }};
 
 constexpr std::array kLoops = {OptimizerLoop::kFused, OptimizerLoop::kForeach,
                                OptimizerLoop::kForLoop};
 
 const OptimizerRow& optimizer_row(std::string_view name) {
-  for (const OptimizerRow& row : kOptimizers) {
+  for (const OptimizerRow& row : rows()) {
     if (row.name == name) return row;
   }
   throw InputError(fmt::format("unknown optimizer '{}': expected one of {}{}", name,
@@ -47,21 +160,67 @@ const OptimizerRow& optimizer_row(std::string_view name) {
                                did_you_mean(name, optimizer_names())));
 }
 
-}  // namespace
-
-OptimizerRule optimizer_rule(std::string_view name, OptimizerLoop loop) {
-  const OptimizerRow& row = optimizer_row(name);
+const BytesOf& bytes_in(const OptimizerRow& row, OptimizerLoop loop) {
   switch (loop) {
     case OptimizerLoop::kFused:
       return row.fused;
+    case OptimizerLoop::kForeach:
+      return row.foreach;
     case OptimizerLoop::kForLoop:
       return row.for_loop;
-    case OptimizerLoop::kForeach:
-      if (row.foreach) return *row.foreach;
-      throw InputError(fmt::format(
-          "--optimizer {} has no foreach loop: expected --optimizer-loop fused or for-loop", name));
   }
   CAIRN_CHECK(false, "unknown optimizer loop");
+}
+
+}  // namespace
+
+OptimizerRule optimizer_rule(const Recipe& recipe) {
+  const OptimizerRow& row = optimizer_row(recipe.optimizer);
+  if (recipe.precision.master_type && !row.has_master_weights) {
+    std::vector<std::string> names;
+    for (const OptimizerRow& other : rows()) {
+      if (other.has_master_weights) names.push_back(other.name);
+    }
+    throw InputError(fmt::format(
+        "--optimizer {} and --precision {}: it keeps no master weights; expected one of {}",
+        row.name, precision_name(recipe.precision), join_names(names)));
+  }
+  const OptimizerLoop loop = recipe.step.optimizer_loop;
+  const BytesOf& bytes_of = bytes_in(row, loop);
+  if (!bytes_of) {
+    std::vector<std::string> names;
+    for (const OptimizerLoop other : kLoops) {
+      if (bytes_in(row, other)) names.emplace_back(optimizer_loop_name(other));
+    }
+    throw InputError(fmt::format("--optimizer {} has no {} loop: expected --optimizer-loop {}",
+                                 row.name, optimizer_loop_name(loop), fmt::join(names, " or ")));
+  }
+  return {.bytes_of = bytes_of,
+          .makes_states_one_by_one = row.makes_states_one_by_one,
+          .is_per_parameter = recipe.step.optimizer_in_backward};
+}
+
+OptimizerRule optimizer_rule_without_shapes(const Recipe& recipe) {
+  if (optimizer_row(recipe.optimizer).needs_shapes) {
+    std::vector<std::string> names;
+    for (const OptimizerRow& row : rows()) {
+      if (!row.needs_shapes) names.push_back(row.name);
+    }
+    throw InputError(fmt::format(
+        "--optimizer {}: its states are of the parameters' shapes, and a plain graph has only "
+        "bytes; expected one of {}",
+        recipe.optimizer, join_names(names)));
+  }
+  return optimizer_rule(recipe);
+}
+
+std::string optimizer_name(std::string_view text) {
+  std::string name(text);
+  std::replace(name.begin(), name.end(), '_', '-');
+  for (const auto& [other, own] : kOtherNames) {
+    if (name == other) return std::string(own);
+  }
+  return name;
 }
 
 OptimizerLoop parse_optimizer_loop(std::string_view text) {
@@ -81,7 +240,7 @@ std::vector<std::string> optimizer_loop_names() {
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const OptimizerRow& row : kOptimizers) names.emplace_back(row.name);
+  for (const OptimizerRow& row : rows()) names.push_back(row.name);
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include "models/family_ops.h"
 #include "models/implementations.h"
 #include "models/layer_use.h"
+#include "models/quantization.h"
 #include "models/requirements.h"
 
 namespace cairn {
@@ -42,7 +43,7 @@ void check_layer_use(const Layer& layer, const FamilyOp& op) {
             fmt::format("op '{}': layer '{}' takes {} inputs, found {}", op.name, layer.name,
                         layer.inputs.size(), op.inputs.size()));
   }
-  if (op.shared_weight) {
+  if (op.shared_weight && layer.adapter_type.empty()) {
     fail_at(*op.document, op.position,
             fmt::format("op '{}': layer '{}' spells it out, so its weight cannot be shared",
                         op.name, layer.name));
@@ -57,7 +58,7 @@ OpPlacing::OpPlacing(const InstantiateRequest& request, GraphBuilder& builder)
       builder_(builder),
       choices_(implementation_choices(request.family, request.layers, request.recipe)),
       layers_(chosen_layers(request.family, request.layers, choices_)),
-      linear_layers_(request.recipe, request.layers) {
+      linear_layers_(request.recipe, request.family, request.layers) {
   const FamilyOp& loss = request.family.items.back().op;
   const Layer* const layer = layer_for(loss, {});
   if (layer != nullptr && layer->takes_head) head_.emplace(loss, choices_.at("loss"));
@@ -73,7 +74,9 @@ NamedTypes OpPlacing::named_types(const Place& place) const {
   const Precision& precision = request_.recipe.precision;
   return {.activation = place.activation.value_or(precision.parameter_type),
           .parameter = precision.parameter_type,
-          .compute = compute_type(precision)};
+          .compute = compute_type(precision),
+          .adapter = place.adapter.value_or(precision.parameter_type),
+          .quantized = quantized_compute_type(request_.recipe)};
 }
 
 void OpPlacing::end_scope(std::string_view scope, const HeldNames& held) {
@@ -133,14 +136,14 @@ bool OpPlacing::is_identity(const FamilyOp& op, const OpAttributes& attributes,
 
 // What stands for this op: the layer file that spells it out, or nullptr for the kind's own kernel;
 // or a composite.
-const Layer* OpPlacing::layer_for(const FamilyOp& op, const Place& place) const {
+const Layer* OpPlacing::layer_for(const FamilyOp& op, const Place& place) {
   if (op.kind == nullptr) {
     const auto chosen = layers_.find(op.layer_name);
     return chosen != layers_.end() ? chosen->second : &request_.layers.at(op.layer_name);
   }
-  if (op.kind->name == "linear") {
-    const Layer* const layer =
-        linear_layers_.layer_for(joined_module(place.module, op.module), op.is_logits);
+  if (op.kind->name == "linear" && !op.is_bare) {
+    const Layer* const layer = linear_layers_.layer_for(
+        {.module = joined_module(place.module, op.module), .is_head = op.is_logits});
     if (layer != nullptr) return layer;
   }
   const auto chosen = layers_.find(std::string(op.kind->name));
@@ -233,7 +236,8 @@ void OpPlacing::give_head(const Scope& scope, const Place& place, OpRequest& req
 void OpPlacing::add_layer_op(const FamilyOp& op, const std::string& name, const Scope& attributes,
                              TensorNames& names, const Place& place, bool is_head) {
   const Layer* const base =
-      op.is_base ? linear_layers_.base_layer_for(place.module, is_head) : nullptr;
+      op.is_base ? linear_layers_.base_layer_for({.module = place.module, .is_head = is_head})
+                 : nullptr;
   if (base == nullptr) {
     add_plain_op(op, name, attributes, names, place);
   } else {
@@ -266,6 +270,12 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
   within.name_prefix += name + ".";
   within.module = joined_module(place.module, op.module);
   within.activation = builder_.tensor(inside.find(layer.inputs[0])).data_type;
+  if (const auto type = adapter_type(layer)) {
+    within.adapter = type;
+    OpRequest shared;
+    share_weight(op, scope, place, shared);
+    base_parameters_ = std::move(shared.shared_parameters);
+  }
   HeldNames held;
   if (!layer.is_inline) hold_arguments(op, names, held);
   layer_takes_head_ = layer.takes_head;
@@ -282,6 +292,14 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
   if (op.is_logits) builder_.mark_logits(output);
 }
 
+// Of an adapter's layer the type of its weights: what the recipe asks for, or the library's own.
+std::optional<DataType> OpPlacing::adapter_type(const Layer& layer) const {
+  if (layer.adapter_type.empty()) return std::nullopt;
+  const std::optional<Adapters>& adapters = request_.recipe.adapters;
+  if (adapters && adapters->data_type) return adapters->data_type;
+  return named_data_type(layer.adapter_type, named_types({}));
+}
+
 // What the ops of a layer file see: the attributes of the op that it spells out, and of the head
 // that a loss has in itself, or of the adapter.
 Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) const {
@@ -296,6 +314,14 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
   if (const std::optional<Adapters>& adapters = request_.recipe.adapters) {
     attributes.values["rank"] = integer_value(adapters->rank);
     attributes.values["adapter_dropout"] = number_value(adapters->dropout);
+  }
+  if (const std::optional<Quantization>& quantization = request_.recipe.quantization) {
+    attributes.values["fp4"] = integer_value(quantization->format == QuantizedFormat::kFp4 ? 1 : 0);
+    attributes.values["nested"] = integer_value(quantization->is_double ? 1 : 0);
+    attributes.values["four_bits"] =
+        integer_value(quantization->format == QuantizedFormat::kInt8 ? 0 : 1);
+    attributes.values["autocast"] =
+        integer_value(request_.recipe.precision.autocast_type.has_value() ? 1 : 0);
   }
   return attributes;
 }
@@ -326,14 +352,25 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
                     .block = place.block,
                     .autocast = op.autocast};
   request.inputs = input_tensors(op, names);
+  if (!op.type_of.empty()) {
+    request.attributes.data_type = builder_.tensor(names.find(op.type_of)).data_type;
+  }
   if (is_identity(op, request.attributes, request.inputs[0])) {
     check_output_names(op, 1);
     name_output(op, request.inputs[0], names);
     return;
   }
   share_weight(op, scope, place, request);
+  if (op.is_base) request.shared_parameters = base_parameters_;
+  if (op.has_adapter_weights) {
+    request.parameter_type = place.adapter;
+    request.is_trained = true;
+  }
   if (layer_takes_head_ && op.kind->parameters != nullptr) {
     give_head(request_.dims, place, request);
+  }
+  if (op.kind->parameters != nullptr) {
+    request.has_trained_copy = linear_layers_.is_trained(request.module);
   }
   const std::vector<TensorId> outputs =
       with_place(*op.document, op.position, [&] { return builder_.add_op(request); });

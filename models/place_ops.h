@@ -30,6 +30,7 @@ struct Place {
   std::string module = {};       // "model.layers.3"
   std::int32_t block = -1;
   std::optional<DataType> activation = {};  // of the first input of the layer file around it
+  std::optional<DataType> adapter = {};     // of the adapter's weights, in an adapter's layer
 };
 
 class OpPlacing {
@@ -52,6 +53,9 @@ class OpPlacing {
 
   NamedTypes named_types(const Place& place) const;
 
+  // Behind the last op: what the recipe's adapters name is there.
+  void check_adapters(const Graph& graph) const { linear_layers_.check_targets(graph); }
+
   // The model's numbers are at fault as often as the family's ops: name both.
   [[noreturn]] void fail_with_place(const Document& source, Position position,
                                     const std::string& message) const;
@@ -68,7 +72,7 @@ class OpPlacing {
 
  private:
   bool is_identity(const FamilyOp& op, const OpAttributes& attributes, TensorId input) const;
-  const Layer* layer_for(const FamilyOp& op, const Place& place) const;
+  const Layer* layer_for(const FamilyOp& op, const Place& place);
   bool is_part_of_loss(const FamilyOp& op, const Scope& scope, TensorNames& names);
   void place_op(const FamilyOp& op, const Scope& scope, TensorNames& names, const Place& place,
                 HeldNames& held);
@@ -83,6 +87,7 @@ class OpPlacing {
                      TensorNames& names, const Place& place, HeldNames& held);
   void add_layer_op(const FamilyOp& op, const std::string& name, const Scope& attributes,
                     TensorNames& names, const Place& place, bool is_head);
+  std::optional<DataType> adapter_type(const Layer& layer) const;
   Scope layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) const;
   void add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,
                     TensorNames& names, const Place& place);
@@ -103,8 +108,10 @@ class OpPlacing {
   std::map<std::string, const Layer*> layers_ = {};  // by op kind or composite
   LinearLayers linear_layers_;
   std::optional<HeadInLoss> head_ = {};  // of a loss that takes it
-  bool layer_takes_head_ = false;        // the one whose ops are being added
-  HeldNames block_held_ = {};  // until the repeated block in work ends; outside of one, forward
+  // Parameters of other ops that the base of the adapter in work shares.
+  std::vector<std::pair<std::string, TensorId>> base_parameters_ = {};
+  bool layer_takes_head_ = false;  // the one whose ops are being added
+  HeldNames block_held_ = {};      // until the repeated block in work ends; outside of one, forward
   HeldNames outside_block_held_ = {};
   HeldNames forward_held_ = {};
   std::size_t op_count_ = 0;

@@ -214,6 +214,8 @@ class KindNumbering {
     add(graph_.storage(tensor.storage).bytes);
     add(tensor.master_weight_bytes);
     add(tensor.optimizer_state_bytes);
+    add(tensor.optimizer_early_temporary_bytes);
+    add(tensor.optimizer_early_carried_bytes);
     add(tensor.optimizer_temporary_bytes);
     add(tensor.optimizer_carried_bytes);
   }

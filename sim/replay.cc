@@ -215,13 +215,15 @@ void Replay::run_backward(const Op& op) {
 }
 
 void Replay::run_optimizer(const ParameterGroup& group) {
+  const bool makes_states =
+      !group.parameters.empty() && !has_states_[index(group.parameters.front())];
   for (const TensorId parameter : group.parameters) {
     CAIRN_CHECK(of_gradient_[index(parameter)] >= 0,
                 "the optimizer steps " + graph_.tensor(parameter).name + ", without a gradient");
     make_states(parameter);
   }
-  transients_.push_back(
-      {.kind = Transient::Kind::kOptimizer, .bytes = optimizer_workspace_bytes(graph_, group)});
+  transients_.push_back({.kind = Transient::Kind::kOptimizer,
+                         .bytes = optimizer_workspace_bytes(graph_, group, makes_states)});
 }
 
 void Replay::begin_step(std::size_t position) {

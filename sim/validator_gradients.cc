@@ -78,17 +78,23 @@ class GradientAccount {
     }
   }
 
-  // Temporaries: those of all parameters, or the largest sum of one's and what the one before left.
+  // Temporaries: those of all parameters, or the largest sum of one's and what the one before left,
+  // early in a parameter's step or later.
   void add_optimizer(std::size_t run) {
     const ParameterGroup& group = groups_[static_cast<std::size_t>(runs_[run].group)];
     std::int64_t all = 0;
     std::int64_t largest = 0;
     std::int64_t left_over = 0;
+    std::int64_t left_over_early = 0;
     for (const TensorId parameter : group.parameters) {
       const Tensor& tensor = graph_.tensor(parameter);
       all += tensor.optimizer_temporary_bytes;
       largest = std::max(largest, left_over + tensor.optimizer_temporary_bytes);
+      if (tensor.optimizer_early_temporary_bytes > 0) {
+        largest = std::max(largest, left_over_early + tensor.optimizer_early_temporary_bytes);
+      }
       left_over = tensor.optimizer_carried_bytes;
+      left_over_early = tensor.optimizer_early_carried_bytes;
       if (!micro_batch_.leaves_gradients) leave(parameter, run, false);
     }
     account_.charges.push_back({group.at_once ? all : largest, {.first = run, .last = run}});

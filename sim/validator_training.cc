@@ -66,8 +66,15 @@ class OptimizerCheck {
       }
       stepped_at_[index(parameter)] = position;
     }
-    const bool is_sorted = std::is_sorted(group.parameters.begin(), group.parameters.end());
-    return is_sorted ? ValidationResult{} : fault_at(Fault::kOptimizerGroup, position);
+    for (std::size_t i = 1; i < group.parameters.size(); ++i) {
+      const std::int64_t part = graph_.tensor(group.parameters[i]).optimizer_part;
+      const std::int64_t part_before = graph_.tensor(group.parameters[i - 1]).optimizer_part;
+      if (part > part_before) continue;
+      if (part < part_before || group.parameters[i] < group.parameters[i - 1]) {
+        return fault_at(Fault::kOptimizerGroup, position);
+      }
+    }
+    return {};
   }
 
   // No Backward behind it contributes; in backward, the one before it does.

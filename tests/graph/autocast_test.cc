@@ -15,7 +15,7 @@ constexpr std::int64_t kWeight = 8 * 8;
 class Autocast {
  public:
   explicit Autocast(std::string_view precision = "autocast-bf16")
-      : builder_("autocast", *find_precision(precision), {.state_count = 2}) {}
+      : builder_("autocast", *find_precision(precision), like_parameters({.state_count = 2})) {}
 
   TensorId x(DataType type = DataType::kFloat32) {
     return builder_.add_input("x", type, {2, 4, 8}, true);

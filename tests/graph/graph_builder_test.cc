@@ -71,7 +71,7 @@ struct Started {
 }  // namespace
 
 TEST_CASE("outputs are named after their op, parameters and auxiliaries by suffix") {
-  GraphBuilder builder("g", kBf16, {.state_count = 2});
+  GraphBuilder builder("g", kBf16, like_parameters({.state_count = 2}));
   const TensorId x = builder.add_input("x", kBf16, {1, 4, 8}, false);
   const TensorId norm = builder.add_op(request("norm", "rms_norm", {x}))[0];
   const TensorId qkv = builder.add_op(request("qkv", "linear", {norm}, {.width = 24}))[0];
@@ -117,7 +117,7 @@ TEST_CASE("a tensor has a gradient when it requires one and the loss depends on 
 }
 
 TEST_CASE("frozen parts have no optimizer states, but hand gradients on") {
-  GraphBuilder builder("g", kBf16, {.state_count = 2});
+  GraphBuilder builder("g", kBf16, like_parameters({.state_count = 2}));
   const TensorId x = builder.add_input("x", kBf16, {1, 4, 8}, true);
   builder.set_trainable(false);
   const TensorId up = builder.add_op(request("up", "linear", {x}, {.width = 8}))[0];
@@ -200,7 +200,7 @@ TEST_CASE("the builder refuses names used twice and wrong numbers of inputs") {
 }
 
 TEST_CASE("the builder refuses sizes that are no sizes, by the tensor's name") {
-  GraphBuilder builder("g", kBf16, {.state_count = 2});
+  GraphBuilder builder("g", kBf16, like_parameters({.state_count = 2}));
   CHECK(refusal([&] {
           builder.add_input("x", kBf16, {4, 0}, false);
         }) == "tensor 'x': a dim is 0; every dim must be positive");

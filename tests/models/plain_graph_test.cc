@@ -14,7 +14,7 @@ namespace cairn {
 namespace {
 
 Graph read(const std::string& text) {
-  return read_plain_graph(parse_document("g", text), {.state_count = 2});
+  return read_plain_graph(parse_document("g", text), like_parameters({.state_count = 2}));
 }
 
 std::string refusal(const std::string& text) {

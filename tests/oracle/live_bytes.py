@@ -91,3 +91,26 @@ def kernels(run, names):
 
 def rng_state_bytes():
     return torch.get_rng_state().nbytes
+
+
+def growths(phases):
+    """Of (name, run) pairs, run one after the other: {name: the most bytes out during it, over what
+    was out when it began}."""
+    names = []
+
+    def run_all():
+        for name, run in phases:
+            names.append(name)
+            with record_function(f"phase {len(names) - 1}"):
+                run()
+
+    most, live, end = {}, 0, None
+    events = profiled(run_all)
+    for event in events:
+        if event.name().startswith("phase "):
+            name, live, end = names[int(event.name()[6:])], 0, event.end_ns()
+            most[name] = 0
+        elif event.name() == "[memory]" and end is not None and event.start_ns() <= end:
+            live += event.nbytes()
+            most[name] = max(most[name], live)
+    return most

@@ -36,6 +36,10 @@ class GraphMaker {
       if (!is_stepped || one_in(random_, 2)) continue;
       tensor.optimizer_temporary_bytes = random_bytes(random_);
       tensor.optimizer_carried_bytes = std::min(tensor.optimizer_temporary_bytes, tensor.bytes);
+      if (one_in(random_, 2)) continue;
+      tensor.optimizer_part = one_in(random_, 2) ? 1 : 0;
+      tensor.optimizer_early_temporary_bytes = random_bytes(random_);
+      tensor.optimizer_early_carried_bytes = random_bytes(random_);
     }
     return graph;
   }

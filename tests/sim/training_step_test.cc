@@ -20,10 +20,8 @@ namespace {
 
 // x 4 -> f(x, w 6) = a 8 -> g(a, u 10) = y 8 -> loss 1; f saves x, g saves a, loss saves y. Two
 // states a parameter; two temporaries, of which one is carried over.
-Graph two_layers(std::int64_t temporaries = 2) {
-  GraphBuilder builder(
-      "x10", DataType::kFloat32,
-      {.state_count = 2, .temporary_count = temporaries, .carried_count = temporaries / 2});
+Graph two_layers(const OptimizerRule& optimizer) {
+  GraphBuilder builder("x10", DataType::kFloat32, optimizer);
   const TensorId x = builder.add_input_bytes("x", 4, false);
   const TensorId w = builder.add_parameter_bytes("w", 6, true);
   const TensorId u = builder.add_parameter_bytes("u", 10, true);
@@ -33,6 +31,11 @@ Graph two_layers(std::int64_t temporaries = 2) {
       builder.add_custom({.name = "g", .inputs = {a, u}, .outputs = {{"y", 8}}, .saved = {"a"}})[0];
   return builder.build(builder.add_custom(
       {.name = "loss", .inputs = {y}, .outputs = {{"l", 1}}, .saved = {"y"}})[0]);
+}
+
+Graph two_layers(std::int64_t temporaries = 2) {
+  return two_layers(like_parameters(
+      {.state_count = 2, .temporary_count = temporaries, .carried_count = temporaries / 2}));
 }
 
 struct Run {
@@ -81,6 +84,52 @@ TEST_CASE("X10: the optimizer steps behind backward, and gradients go") {
         "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, B f 76/68, O 94/52");
   CHECK(timeline({.optimizer_loop = OptimizerLoop::kForeach}) ==
         "C f 60/60, C g 68/68, C loss 69/68, B loss 77/68, B g 86/70, B f 76/68, O 100/52");
+}
+
+// Of a parameter's step: as many bytes as it has early, and thrice that later; early the next one
+// still finds twice its own bytes. States are half of it.
+OptimizerRule two_moments(bool makes_states_one_by_one) {
+  return {.bytes_of =
+              [](const SteppedParameter& parameter) {
+                return OptimizerBytes{.state_bytes = parameter.bytes / 2,
+                                      .early_temporary_bytes = parameter.bytes,
+                                      .early_carried_bytes = 2 * parameter.bytes,
+                                      .temporary_bytes = 3 * parameter.bytes};
+              },
+          .makes_states_one_by_one = makes_states_one_by_one};
+}
+
+TEST_CASE("states that come one by one meet temporaries of earlier parameters no sooner") {
+  const Graph together = two_layers(two_moments(false));
+  const Graph one_by_one = two_layers(two_moments(true));
+  const ParameterGroup group = {
+      .parameters = {together.ops[0].inputs[1], together.ops[1].inputs[1]}};
+  // w 6, u 10: early 6, later 18; then 12 of w beside 10, later 30.
+  CHECK(optimizer_workspace_bytes(together, group) == 30);
+  CHECK(optimizer_workspace_bytes(together, group, true) == 30);
+  CHECK(optimizer_workspace_bytes(one_by_one, group, true) == 30);
+  const ParameterGroup turned = {.parameters = {group.parameters[1], group.parameters[0]}};
+  // u first: later 30, and w's states, 3, are not there yet.
+  Graph behind = one_by_one;
+  behind.tensors[index(group.parameters[0])].optimizer_part = 1;
+  behind.tensors[index(group.parameters[1])].optimizer_part = 0;
+  CHECK(optimizer_workspace_bytes(behind, turned) == 30);
+  CHECK(optimizer_workspace_bytes(behind, turned, true) == 30 - 3);
+  // What is stepped first is what the parts say.
+  const Schedule schedule = lower_training_step(behind, {}, lower(behind, keep_all_plan(behind)));
+  CHECK(schedule.groups.back().parameters == turned.parameters);
+  run(behind, keep_all_plan(behind), {});
+}
+
+TEST_CASE("what is left early of the parameter before is there early alone") {
+  const Graph graph = two_layers({.bytes_of = [](const SteppedParameter& parameter) {
+    return OptimizerBytes{.early_temporary_bytes = 2 * parameter.bytes,
+                          .early_carried_bytes = 3 * parameter.bytes,
+                          .temporary_bytes = 2 * parameter.bytes + 1};
+  }});
+  const ParameterGroup group = {.parameters = {graph.ops[0].inputs[1], graph.ops[1].inputs[1]}};
+  CHECK(optimizer_workspace_bytes(graph, group) == 3 * 6 + 2 * 10);
+  run(graph, keep_all_plan(graph), {});
 }
 
 TEST_CASE("X10: a later micro-batch finds gradients, and its contributions are tensors apart") {
