@@ -128,7 +128,7 @@ Layer parse_layer(Document document) {
                        fmt::format("a layer of {} has no attributes of its own", layer.of_kind));
   }
   layer.is_inline = fields.optional_boolean("inline").value_or(false);
-  if (layer.is_inline && !layer.of_kind.empty()) {
+  if (layer.is_inline && !layer.of_kind.empty() && !layer.takes_head) {
     fields.fail_at_key("inline", "what spells an op kind out is a call");
   }
   for (const Node& op : fields.list("ops")) {

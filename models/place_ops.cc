@@ -277,7 +277,7 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
     base_parameters_ = std::move(shared.shared_parameters);
   }
   HeldNames held;
-  hold_arguments(op, names, held);
+  if (!layer.is_inline) hold_arguments(op, names, held);
   layer_takes_head_ = layer.takes_head;
   add_layer_ops(layer, op, attributes, inside, within, held);
   within.name_prefix = place.name_prefix;

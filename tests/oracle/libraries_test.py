@@ -220,11 +220,20 @@ def compare_peaks(ask, library, dims, vocab, tokens, plan, loss, *options):
                  vocab=vocab, tokens=tokens)
     difference = measured - answer["peak_bytes"]
     print(library, plan, measured, answer["peak_bytes"], difference, answer["peak_at"])
-    # The loss, its gradient or divisor, and a random state a checkpoint; torchtitan's norm is one
-    # kernel on a GPU only, and spelled out on a CPU keeps an fp32 copy and product.
-    if library != "torchtitan":
-        assert abs(difference) <= 16 + LAYERS * rng_state_bytes()
+    difference -= kept_by_norms_of_a_cpu(library, dims, tokens, plan, vocab)
     assert abs(difference) <= 0.01 * measured
+    if not options and library != "torchtitan":  # the loss, its gradient or divisor, random states
+        assert abs(difference) <= 64 + LAYERS * rng_state_bytes()
+
+
+def kept_by_norms_of_a_cpu(library, dims, tokens, plan, vocab):
+    """torch's norm is one kernel on a GPU only. Spelled out it keeps an fp32 copy and an fp32 product in
+    place of its input, which is 16 bits wide and goes: 6 bytes an element of the norms that are live."""
+    if library != "torchtitan":
+        return 0
+    in_loss = {"none": 2 * LAYERS + 1, "every-layer": 1}
+    norms = in_loss[plan] if vocab == LARGE_VOCAB else 2  # of the block where the peak is
+    return 6 * norms * BATCH * tokens * dims["hidden_size"]
 
 
 def _torchtune_chunked_loss(model, ids, labels):
