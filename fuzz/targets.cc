@@ -20,6 +20,7 @@
 #include "models/instantiate.h"
 #include "models/link_layers.h"
 #include "models/load_model.h"
+#include "models/measured_file.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
 #include "models/plan_origin.h"
@@ -235,6 +236,17 @@ void hf_config(std::string_view bytes) {
       load_config(found, text_part_only);
     } catch (const InputError&) {
     }
+  }
+}
+
+void measured(std::string_view bytes) {
+  try {
+    const MeasuredFile file = read_measured_file(parse_document("fuzz", std::string(bytes)));
+    for (const MeasuredCase& measured : file.cases) {
+      CAIRN_CHECK(measured.value_bytes > 0, "a value of no bytes");
+      CAIRN_CHECK(measured.run || !measured.not_modelled.empty(), "a case without a run");
+    }
+  } catch (const InputError&) {
   }
 }
 

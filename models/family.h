@@ -92,6 +92,7 @@ struct FamilyOp {
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
   std::string held_until = {};  // "", a scope below, or a later op's name
+  std::string each = {};  // of a layer: ops in a row with the same run once for each item of a list
   bool is_logits = false;
   bool is_cap = false;   // of the logits: part of a loss that takes the head
   bool is_base = false;  // of an adapter's layer: the linear layer that the adapter is beside
@@ -147,7 +148,7 @@ struct Family {
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
   std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
-  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
+  std::vector<std::string> unquantized = {};      // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files
