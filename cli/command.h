@@ -25,6 +25,8 @@ Command add_diff_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
 Command add_import_command(CLI::App& app);
 Command add_models_command(CLI::App& app);
+Command add_recipes_command(CLI::App& app);
 Command add_gpus_command(CLI::App& app);
+Command add_check_command(CLI::App& app);
 
 }  // namespace cairn

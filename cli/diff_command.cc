@@ -41,7 +41,7 @@ struct Side {
 struct SideOptions {
   ModelOptions model = {};
   std::optional<std::string> checkpointing = {};
-  std::string extent = "prefix";
+  std::optional<std::string> extent = {};
 };
 
 // The arguments are read as those of a command line of their own.
@@ -72,9 +72,10 @@ Side evaluate_side(const DiffOptions& options, std::size_t number) {
   const std::string& arguments = options.sides[number];
   try {
     const SideOptions side_options = parse_side(arguments, options.both);
-    const Strategy strategy = parse_strategy(side_options.checkpointing.value_or("none"));
-    Side side{.model = load_model(model_request(side_options.model)),
-              .extent = parse_extent(side_options.extent)};
+    const ModelRequest request = model_request(side_options.model);
+    const Strategy strategy = requested_strategy(side_options.checkpointing, request);
+    const Extent extent = requested_extent(side_options.extent, request);
+    Side side{.model = load_model(request), .extent = extent};
     side.evaluation = evaluate(side.model.graph, strategy,
                                {.extent = side.extent, .step = side.model.recipe.step});
     return side;

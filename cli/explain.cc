@@ -39,7 +39,8 @@ class Formulas {
       if (tensor.shape[i] == 1 && tensor.shape.size() > 1 && !follows_samples(tensor, i)) continue;
       text += extent_text(tensor, i) + std::string(kTimes);
     }
-    return text + fmt::format("{} B", bytes_per_element(tensor.data_type));
+    const std::int64_t bits = bits_per_element(tensor.data_type);
+    return text + (bits % 8 == 0 ? fmt::format("{} B", bits / 8) : fmt::format("{} bits", bits));
   }
 
  private:

@@ -15,16 +15,20 @@ namespace {
 
 constexpr Strategy kNone = {.algorithm = Algorithm::kNone};
 
-// The strategies worth a row: those asked for, behind "none" to compare with, or the usual ones.
-std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, const Graph& graph) {
+void list_once(const std::string& text, std::vector<Strategy>& strategies) {
+  const Strategy strategy = parse_strategy(text);
+  const bool is_listed = std::any_of(
+      strategies.begin(), strategies.end(),
+      [&](const Strategy& other) { return strategy_name(other) == strategy_name(strategy); });
+  if (!is_listed) strategies.push_back(strategy);
+}
+
+// The strategies worth a row: those asked for, behind "none" to compare with, or the usual ones and
+// the recipe's own.
+std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked,
+                                        const std::optional<std::string>& own, const Graph& graph) {
   std::vector<Strategy> strategies = {kNone};
-  for (const std::string& text : asked) {
-    const Strategy strategy = parse_strategy(text);
-    const bool is_listed = std::any_of(
-        strategies.begin(), strategies.end(),
-        [&](const Strategy& other) { return strategy_name(other) == strategy_name(strategy); });
-    if (!is_listed) strategies.push_back(strategy);
-  }
+  for (const std::string& text : asked) list_once(text, strategies);
   if (!asked.empty()) return strategies;
   strategies.push_back({.algorithm = Algorithm::kEveryLayer});
   const auto layer_count = static_cast<std::int64_t>(layer_ranges(graph).size());
@@ -33,6 +37,7 @@ std::vector<Strategy> listed_strategies(const std::vector<std::string>& asked, c
     strategies.push_back({.algorithm = Algorithm::kUniform, .layers_per_region = layers});
   }
   strategies.push_back({.algorithm = Algorithm::kSqrt});
+  if (own) list_once(*own, strategies);
   return strategies;
 }
 
@@ -50,7 +55,8 @@ void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
   const Setting setting = setting_of(answer);
   const bool was_asked_for = !options.checkpointing.empty();
   std::vector<std::pair<Strategy, std::future<Evaluation>>> running;
-  for (const Strategy& strategy : listed_strategies(options.checkpointing, graph)) {
+  for (const Strategy& strategy :
+       listed_strategies(options.checkpointing, answer.own_strategy, graph)) {
     running.emplace_back(strategy, std::async(std::launch::async, [&, strategy] {
                            return evaluate(graph, strategy, setting);
                          }));
@@ -81,6 +87,10 @@ void add_notes(FitAnswer& answer) {
       answer.notes.push_back(note);
     }
   };
+  if (answer.own_strategy) {
+    add(fmt::format("recipe '{}' trains {}", answer.model.recipe_name,
+                    with_strategy(*answer.own_strategy)));
+  }
   for (const std::string& note : answer.model.notes) add(note);
   for (const Evaluation& evaluation : answer.evaluations) {
     for (const std::string& warning : evaluation.schedule.warnings) add(warning);
@@ -122,7 +132,7 @@ std::optional<StrategyNumbers> unlisted_that_fits(const FitOptions& options,
                                                   const FitAnswer& answer) {
   if (options.checkpointing.empty()) return std::nullopt;
   std::optional<StrategyNumbers> best;
-  for (const Strategy& strategy : listed_strategies({}, answer.model.graph)) {
+  for (const Strategy& strategy : listed_strategies({}, answer.own_strategy, answer.model.graph)) {
     try {
       const StrategyNumbers numbers =
           numbers_of(answer, evaluate(answer.model.graph, strategy, setting_of(answer)));
@@ -189,7 +199,8 @@ Resized resized_models(const ModelRequest& request, const OpenedModel& opened,
 FitAnswer answer_fit(const FitOptions& options) {
   const ModelRequest request = model_request(options.model);
   FitAnswer answer{.gpu = requested_gpu(options.gpu, options.model.folders),
-                   .extent = parse_extent(options.extent)};
+                   .extent = requested_extent(options.extent, request),
+                   .own_strategy = request.recipe.checkpointing};
   for (const std::string& text : options.checkpointing) parse_strategy(text);  // before the work
   const std::shared_ptr<const OpenedModel> opened = open_model(request);
   answer.model = load_opened_model(request, *opened);

@@ -20,7 +20,7 @@ struct FitOptions {
   ModelOptions model = {};
   std::optional<std::string> gpu = {};
   std::vector<std::string> checkpointing = {};
-  std::string extent = "prefix";
+  std::optional<std::string> extent = {};
   bool explain = false;
   bool json = false;
 };
@@ -29,6 +29,7 @@ struct FitAnswer {
   LoadedModel model = {};
   std::optional<DeviceSpec> gpu = {};
   Extent extent = Extent::kPrefix;
+  std::optional<std::string> own_strategy = {};  // the recipe's
   ForwardPeak without_gradients = {};
   std::vector<Evaluation> evaluations = {};  // "none" first
   std::int64_t step_flops = 0;               // of one forward and backward pass

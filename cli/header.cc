@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/units.h"
@@ -9,12 +11,15 @@
 #include "graph/data_type.h"
 #include "graph/error.h"
 #include "models/source_text.h"
+#include "models/training_keys.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::string_view kModelLabel = "model      ";
+constexpr std::string_view kRecipeLabel = "recipe     ";
 constexpr std::string_view kTrainingLabel = "training   ";
+constexpr std::string_view kAdaptersLabel = "adapters   ";
 constexpr std::string_view kExtentLabel = "recompute  ";
 constexpr std::string_view kGpuLabel = "GPU        ";
 
@@ -82,6 +87,9 @@ std::string training_text(const LoadedModel& model) {
                         grouped_text(trainable_parameter_count(model.graph)),
                         grouped_text(parameter_count(model.graph)));
   }
+  if (recipe.quantization) {
+    text += fmt::format(", {} weights", quantized_format_name(recipe.quantization->format));
+  }
   text += training_step_text(recipe);
   if (recipe.expert_imbalance > 1.0) {
     text += fmt::format(", expert imbalance {}", recipe.expert_imbalance);
@@ -90,6 +98,47 @@ std::string training_text(const LoadedModel& model) {
     text += fmt::format(", expert capacity {}", recipe.expert_capacity);
   }
   return text;
+}
+
+std::string recipe_text(const LoadedModel& model) {
+  if (model.recipe_name.empty()) return {};
+  return labelled_text(kRecipeLabel, printable(model.recipe_name));
+}
+
+// ", fp32": the types of what is trained.
+std::string trained_types_text(const Graph& graph) {
+  std::set<std::string_view> types;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role != TensorRole::kParameter || !tensor.requires_grad) continue;
+    types.insert(data_type_name(tensor.data_type));
+  }
+  std::string text;
+  for (const std::string_view type : types) {
+    text += fmt::format("{}{}", text.empty() ? ", " : " and ", type);
+  }
+  return text;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                        printable(name == "all-linear" ? "all linear layers" : name));
+  }
+  return text;
+}
+
+// "LoRA of rank 16 on q_proj, v_proj, dropout 0.05, fp32; 6,815,744 parameters trained".
+std::string adapters_text(const LoadedModel& model) {
+  const Adapters& adapters = *model.recipe.adapters;
+  std::string text = fmt::format("{} of rank {} on {}", adapters.has_magnitudes ? "DoRA" : "LoRA",
+                                 grouped_text(adapters.rank), names_text(adapters.targets));
+  if (adapters.dropout > 0.0) text += fmt::format(", dropout {}", adapters.dropout);
+  if (!adapters.trained_modules.empty()) {
+    text += fmt::format(", and {} whole", names_text(adapters.trained_modules));
+  }
+  return text + fmt::format("{}; {} parameters trained", trained_types_text(model.graph),
+                            grouped_text(trainable_parameter_count(model.graph)));
 }
 
 std::string_view extent_text(Extent extent) {
@@ -131,8 +180,10 @@ std::string model_header(const LoadedModel& model) {
            labelled_text(kTrainingLabel,
                          "optimizer " + model.recipe.optimizer + training_step_text(model.recipe));
   }
-  const std::int64_t parameters = parameter_count(model.graph);
-  const std::int64_t active = active_parameter_count(model.graph);
+  // Of the model itself: adapters, and copies that are trained beside it, have a line of their own.
+  const std::int64_t beside = model.recipe.adapters ? trainable_parameter_count(model.graph) : 0;
+  const std::int64_t parameters = parameter_count(model.graph) - beside;
+  const std::int64_t active = active_parameter_count(model.graph) - beside;
   const std::string exact = grouped_text(parameters);
   std::string rounded = rounded_text(parameters);
   if (rounded == exact) rounded.clear();
@@ -145,7 +196,8 @@ std::string model_header(const LoadedModel& model) {
              fmt::format("{}, {} parameters{}, family {}",
                          printable(model.name, std::string_view::npos), exact,
                          rounded.empty() ? "" : fmt::format(" ({})", rounded), model.family)) +
-         labelled_text(kTrainingLabel, training_text(model));
+         recipe_text(model) + labelled_text(kTrainingLabel, training_text(model)) +
+         (model.recipe.adapters ? labelled_text(kAdaptersLabel, adapters_text(model)) : "");
 }
 
 std::string extent_header(Extent extent) {

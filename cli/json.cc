@@ -4,6 +4,7 @@
 
 #include "cli/version.h"
 #include "cli/what_if.h"
+#include "models/training_keys.h"
 
 namespace cairn {
 namespace {
@@ -39,6 +40,18 @@ std::string_view dim_origin_name(DimOrigin origin) {
   return {};
 }
 
+Json type_or_null(const std::optional<DataType>& type) {
+  return type ? Json(std::string(data_type_name(*type))) : Json();
+}
+
+Json quantization_json(const std::optional<Quantization>& quantization) {
+  if (!quantization) return {};
+  return {{"format", std::string(quantized_format_name(quantization->format))},
+          {"double", quantization->is_double},
+          {"compute", type_or_null(quantization->compute_type)},
+          {"skip", quantization->skipped_modules}};
+}
+
 }  // namespace
 
 Json new_document() { return {{"schema", 1}, {"cairn", kVersion}}; }
@@ -58,9 +71,21 @@ Json breakdown_json(const Trace& trace) {
   return breakdown;
 }
 
+Json adapters_json(const std::optional<Adapters>& adapters) {
+  if (!adapters) return {};
+  return {{"rank", adapters->rank},
+          {"targets", adapters->targets},
+          {"dropout", adapters->dropout},
+          {"dtype",
+           adapters->data_type ? Json(std::string(data_type_name(*adapters->data_type))) : Json()},
+          {"dora", adapters->has_magnitudes},
+          {"train", adapters->trained_modules}};
+}
+
 void add_model(Json& document, const LoadedModel& model) {
   document["model"] = model.name;
   document["family"] = text_or_null(model.family);
+  document["recipe"] = text_or_null(model.recipe_name);
   const bool knows_bytes_only = model.family.empty();  // a plain graph
   document["parameters"] = knows_bytes_only ? Json() : Json(parameter_count(model.graph));
   document["active_parameters"] =
@@ -95,6 +120,8 @@ void add_model(Json& document, const LoadedModel& model) {
   document["keep_gradients"] = step.keeps_gradients;
   document["freeze"] = model.recipe.freeze;
   document["train_only"] = model.recipe.train_only;
+  document["quantization"] = quantization_json(model.recipe.quantization);
+  document["adapters"] = adapters_json(model.recipe.adapters);
   document["attention"] = text_or_null(model.attention);
   Json implementations = Json::object();
   for (const auto& [option, choice] : model.implementations) implementations[option] = choice;

@@ -9,20 +9,19 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/option_kinds.h"
 #include "cli/units.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
 #include "models/optimizer.h"
+#include "models/recipe_file.h"
+#include "models/training_keys.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::int64_t kTokensKilo = 1024;  // "--tokens 8k" is 8192
 constexpr std::int64_t kKilo = 1000;        // "--vocab 248k" is 248000
-
-// As PyTorch and config.json call them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPrecisionAliases = {
-    {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}}};
 
 constexpr std::string_view kOptimizerHelp =
     "adamw (default), adam, sgd, sgd-momentum, lion;\n"
@@ -53,23 +52,11 @@ std::pair<std::string, std::string> split_assignment(const std::string& text) {
 }
 
 Precision parse_precision(const std::string& typed) {
-  std::string text = typed;
-  for (const auto& [alias, name] : kPrecisionAliases) {
-    if (typed == alias) text = name;
-  }
+  const std::string text = short_type_name(typed);
   if (const std::optional<Precision> precision = find_precision(text)) return *precision;
   throw InputError(fmt::format("--precision: expected one of {}, found '{}'{}",
                                join_names(precision_names()), text,
                                did_you_mean(text, precision_names())));
-}
-
-void add_patterns(CLI::App& command, const std::string& name, std::vector<std::string>& patterns,
-                  const std::string& help) {
-  command.add_option(name, patterns, help)
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 }  // namespace
@@ -90,18 +77,20 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("N");
   command.add_option("--vocab", options.vocab, "Size of the vocabulary, 248k is 248000")
       ->type_name("N");
+  add_repeatable_option(
+      command, "--set", "DIM=VALUE", options.set,
+      "Change a dim, such as layers=4 or image=384;\nrepeatable; --explain-defaults lists them");
   command
       .add_option(
-          "--set", options.set,
-          "Change a dim, such as layers=4 or image=384;\nrepeatable; --explain-defaults lists them")
-      ->type_name("DIM=VALUE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+          "--recipe", options.recipe,
+          "How a trainer trains (see cairn recipes), or a recipe\nfile; options in place of "
+          "what it says")
+      ->type_name("NAME|FILE");
   command
       .add_option("--precision", options.precision,
                   "fp32, bf16, fp16: all of that type; autocast-bf16,\nautocast-fp16: over fp32 "
-                  "weights; bf16-master: with\nan fp32 copy of weights; default the model's")
+                  "weights, bf16-autocast: over\nbf16; bf16-master: with an fp32 copy of weights;\n"
+                  "default the model's")
       ->type_name("P");
   command.add_option("--optimizer", options.optimizer, std::string(kOptimizerHelp))->type_name("O");
   command
@@ -109,15 +98,19 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "fused (default), foreach (torch.optim's own) or\nfor-loop: decides the step's "
                   "temporaries")
       ->type_name("L");
-  command.add_flag("--optimizer-in-backward", options.optimizer_in_backward,
-                   "Step each parameter in backward, and drop its\ngradient at once");
+  command
+      .add_option("--optimizer-states", options.optimizer_states,
+                  "Type of the optimizer's states: fp32, bf16 or fp16;\ndefault as it makes them")
+      ->type_name("TYPE");
+  add_undoable_flag(command, "--optimizer-in-backward", options.optimizer_in_backward,
+                    "Step each parameter in backward, and drop its\ngradient at once");
   command
       .add_option(
           "--accumulate", options.accumulate,
           "Micro-batches, of --batch samples each, in one\nstep of the optimizer; default 1")
       ->type_name("N");
-  command.add_flag("--keep-gradients", options.keep_gradients,
-                   "Gradients stay from step to step, as with\nzero_grad(set_to_none=False)");
+  add_undoable_flag(command, "--keep-gradients", options.keep_gradients,
+                    "Gradients stay from step to step, as with\nzero_grad(set_to_none=False)");
   for (const auto& [name, help] : kImplementationHelp) {
     command
         .add_option_function<std::string>(
@@ -128,12 +121,18 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
             std::string(help))
         ->type_name("NAME");
   }
-  add_patterns(
-      command, "--freeze", options.freeze,
+  add_repeatable_option(
+      command, "--freeze", "PATTERN", options.freeze,
       "Do not train this module or parameter, such as\nmodel.embed_tokens, 'model.layers.?'"
       " or '*norm*';\nrepeatable");
-  add_patterns(command, "--train-only", options.train_only,
-               "Train only this, and freeze all else; repeatable");
+  add_repeatable_option(command, "--train-only", "PATTERN", options.train_only,
+                        "Train only this, and freeze all else; repeatable");
+  add_adapter_options(command, options.adapters);
+  add_quantization_options(command, options.quantization);
+  command
+      .add_option("--library", options.library,
+                  "Whose code runs the model, such as hf or torchtune;\ndefault that of its family")
+      ->type_name("NAME");
   command
       .add_option(
           "--expert-imbalance", options.expert_imbalance,
@@ -155,18 +154,14 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 }
 
 void add_folder_option(CLI::App& command, std::vector<std::string>& folders) {
-  command
-      .add_option("--models", folders,
-                  "Folder with families, models and GPUs of your own,\nrepeatable")
-      ->type_name("DIR")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_repeatable_option(command, "--models", "DIR", folders,
+                        "Folder with families, models, recipes and GPUs of your\nown, repeatable");
 }
 
 void add_checkpointing_option(CLI::App& command, std::optional<std::string>& text) {
   command
-      .add_option("--checkpointing", text, "none, every-layer, uniform:K or sqrt;\ndefault none")
+      .add_option("--checkpointing", text,
+                  "none, every-layer, uniform:K or sqrt; default the\nrecipe's, or none")
       ->type_name("S");
 }
 
@@ -174,18 +169,11 @@ void add_json_option(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "One JSON object instead of text");
 }
 
-void add_extent_option(CLI::App& command, std::string& text) {
-  command
-      .add_option("--extent", text,
-                  "How much a recompute reruns: needed, prefix\nor whole; default " + text)
-      ->type_name("E");
-}
-
 void add_extent_option(CLI::App& command, std::optional<std::string>& text) {
   command
-      .add_option(
-          "--extent", text,
-          "How much a recompute reruns: needed, prefix\nor whole; default the plan's, or prefix")
+      .add_option("--extent", text,
+                  "How much a recompute reruns: needed, prefix\nor whole; default the plan's\nor "
+                  "the recipe's, or prefix")
       ->type_name("E");
 }
 
@@ -201,24 +189,11 @@ TrainingStep training_step(const ModelOptions& options, TrainingStep step) {
   if (options.accumulate) {
     step.micro_batches = parse_count(*options.accumulate, "--accumulate", kKilo);
   }
-  if (options.keep_gradients) step.keeps_gradients = true;
-  if (options.optimizer_in_backward) step.optimizer_in_backward = true;
+  if (options.keep_gradients) step.keeps_gradients = *options.keep_gradients;
+  if (options.optimizer_in_backward) step.optimizer_in_backward = *options.optimizer_in_backward;
   if (options.optimizer_loop) step.optimizer_loop = parse_optimizer_loop(*options.optimizer_loop);
-  if (step.optimizer_in_backward && step.micro_batches > 1) {
-    throw InputError(fmt::format(
-        "--optimizer-in-backward and --accumulate {}: a parameter is stepped before the later "
-        "micro-batches have added to its gradient",
-        options.accumulate.value_or(std::to_string(step.micro_batches))));
-  }
-  if (step.optimizer_in_backward && step.keeps_gradients) {
-    throw InputError(
-        "--optimizer-in-backward and --keep-gradients: one drops each gradient in backward, the "
-        "other keeps them all");
-  }
-  if (step.optimizer_in_backward && step.optimizer_loop == OptimizerLoop::kForeach) {
-    throw InputError(
-        "--optimizer-in-backward and --optimizer-loop foreach: one parameter at a time has "
-        "nothing to loop over; expected fused or for-loop");
+  if (const std::optional<Contradiction> both = contradiction_in(step)) {
+    throw InputError(fmt::format("--{} and --{}: {}", both->first, both->second, both->reason));
   }
   return step;
 }
@@ -230,6 +205,7 @@ void set_implementations(const ModelOptions& options, ModelRequest& request) {
           fmt::format("--{}: expected an implementation, found an empty name", option));
     }
     request.implementations[option] = choice;
+    std::erase(request.recipe.implementations, option);  // no longer the recipe's
   }
 }
 
@@ -246,6 +222,11 @@ void set_dims(const ModelOptions& options, ModelRequest& request) {
   }
 }
 
+std::string parse_library(const std::string& name) {
+  if (name.empty()) throw InputError("--library: expected a name, found an empty text");
+  return name;
+}
+
 bool parse_text_part(const std::string& part) {
   if (part != "all" && part != "text") {
     throw InputError(fmt::format("--part: expected all or text, found '{}'{}", part,
@@ -254,19 +235,41 @@ bool parse_text_part(const std::string& part) {
   return part == "text";
 }
 
+// Reads the recipe that was asked for into the request.
+void set_recipe(const std::string& name, ModelRequest& request) {
+  const RecipeFile recipe = find_recipe(name, request.folders);
+  apply_recipe(recipe, request);
+  if (!request.recipe.checkpointing) return;
+  try {
+    parse_strategy(*request.recipe.checkpointing);
+  } catch (const InputError& error) {
+    fail_at(recipe.document, recipe.strategy_position,
+            fmt::format("a recipe: key 'checkpointing': key 'strategy': {}", error.what()));
+  }
+}
+
 }  // namespace
 
 ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) {
   ModelRequest request = std::move(otherwise);
+  const std::vector<std::filesystem::path> folders = folder_paths(options.folders);
+  request.folders.insert(request.folders.begin(), folders.begin(), folders.end());
+  if (options.recipe) set_recipe(*options.recipe, request);
   if (request.model.empty()) request.model = options.model;
   if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
   if (options.optimizer) request.optimizer = optimizer_name(*options.optimizer);
   request.step = training_step(options, request.step);
+  if (options.optimizer_states) {
+    request.optimizer_state_type =
+        parse_floating_type(*options.optimizer_states, "--optimizer-states");
+  }
   set_implementations(options, request);
   if (!options.freeze.empty()) request.freeze = options.freeze;
   if (!options.train_only.empty()) request.train_only = options.train_only;
-  const std::vector<std::filesystem::path> folders = folder_paths(options.folders);
-  request.folders.insert(request.folders.begin(), folders.begin(), folders.end());
+  request.adapters = requested_adapters(options.adapters, std::move(request.adapters));
+  request.quantization =
+      requested_quantization(options.quantization, std::move(request.quantization));
+  if (options.library) request.library = parse_library(*options.library);
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }
@@ -288,6 +291,14 @@ Extent parse_extent(const std::string& text) {
   throw InputError(fmt::format("--extent: expected one of {}, found '{}'{}",
                                join_names(extent_names()), text,
                                did_you_mean(text, extent_names())));
+}
+
+Strategy requested_strategy(const std::optional<std::string>& text, const ModelRequest& request) {
+  return parse_strategy(text.value_or(request.recipe.checkpointing.value_or("none")));
+}
+
+Extent requested_extent(const std::optional<std::string>& text, const ModelRequest& request) {
+  return text ? parse_extent(*text) : request.recipe.extent.value_or(Extent::kPrefix);
 }
 
 std::vector<std::filesystem::path> folder_paths(const std::vector<std::string>& folders) {

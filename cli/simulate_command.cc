@@ -61,7 +61,7 @@ std::optional<Document> named_plan_file(const SimulateOptions& options) {
 
 Simulation simulate_model(const SimulateOptions& options) {
   const std::optional<Document> file = named_plan_file(options);
-  const Strategy strategy = parse_strategy(options.checkpointing.value_or("none"));
+  if (options.checkpointing) parse_strategy(*options.checkpointing);  // before the work
   std::optional<Extent> extent;
   if (options.extent) extent = parse_extent(*options.extent);
   Simulation simulation{
@@ -81,7 +81,8 @@ Simulation simulate_model(const SimulateOptions& options) {
   }
   const Graph& graph = simulation.model.graph;
   Plan plan = file ? read_plan_of(*file, simulation.request, simulation.model, extent)
-                   : make_plan(graph, strategy, extent.value_or(Extent::kPrefix));
+                   : make_plan(graph, requested_strategy(options.checkpointing, simulation.request),
+                               requested_extent(options.extent, simulation.request));
   simulation.evaluation = evaluate_plan(graph, std::move(plan),
                                         {.step = simulation.model.recipe.step,
                                          .device = simulation.gpu ? &*simulation.gpu : nullptr});

@@ -10,16 +10,21 @@ namespace {
 struct DataTypeRow {
   DataType type = DataType::kFloat32;
   std::string_view name = {};
-  std::int64_t bytes = 0;
+  std::int64_t bits = 0;
+  bool is_of_weights = false;  // and what belongs to them; no op makes it
 };
 
-constexpr std::array<DataTypeRow, 6> kDataTypes = {{
-    {DataType::kFloat32, "fp32", 4},
-    {DataType::kBFloat16, "bf16", 2},
-    {DataType::kFloat16, "fp16", 2},
-    {DataType::kInt64, "int64", 8},
-    {DataType::kInt32, "int32", 4},
-    {DataType::kBool, "bool", 1},
+constexpr std::array<DataTypeRow, 10> kDataTypes = {{
+    {DataType::kFloat32, "fp32", 32},
+    {DataType::kBFloat16, "bf16", 16},
+    {DataType::kFloat16, "fp16", 16},
+    {DataType::kInt64, "int64", 64},
+    {DataType::kInt32, "int32", 32},
+    {DataType::kBool, "bool", 8},
+    {DataType::kInt8, "int8", 8, true},
+    {DataType::kUInt8, "uint8", 8, true},
+    {DataType::kNf4, "nf4", 4, true},
+    {DataType::kFp4, "fp4", 4, true},
 }};
 
 const DataTypeRow& row_of(DataType type) {
@@ -31,7 +36,13 @@ const DataTypeRow& row_of(DataType type) {
 
 }  // namespace
 
-std::int64_t bytes_per_element(DataType type) { return row_of(type).bytes; }
+std::int64_t bits_per_element(DataType type) { return row_of(type).bits; }
+
+std::int64_t bytes_per_element(DataType type) {
+  const DataTypeRow& row = row_of(type);
+  CAIRN_CHECK(row.bits % 8 == 0, std::string(row.name));
+  return row.bits / 8;
+}
 
 bool is_floating(DataType type) {
   return type == DataType::kFloat32 || type == DataType::kBFloat16 || type == DataType::kFloat16;
@@ -50,7 +61,9 @@ std::optional<DataType> find_data_type(std::string_view name) {
 
 std::vector<std::string> data_type_names() {
   std::vector<std::string> names;
-  for (const DataTypeRow& row : kDataTypes) names.emplace_back(row.name);
+  for (const DataTypeRow& row : kDataTypes) {
+    if (!row.is_of_weights) names.emplace_back(row.name);
+  }
   return names;
 }
 

@@ -37,7 +37,7 @@ bool is_resident(const Tensor& tensor) {
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role != TensorRole::kParameter || tensor.shape.empty()) continue;
+    if (tensor.role != TensorRole::kParameter || tensor.is_buffer || tensor.shape.empty()) continue;
     count = checked_add(count, element_count(tensor.shape, tensor.name), "parameters");
   }
   return count;
@@ -126,8 +126,10 @@ std::int64_t element_count(const Shape& shape, const std::string& what) {
 }
 
 std::int64_t tensor_bytes(DataType type, const Shape& shape, const std::string& what) {
-  return checked_multiply(element_count(shape, what), bytes_per_element(type),
-                          "tensor '{}': its bytes", what);
+  const std::int64_t count = element_count(shape, what);
+  const std::int64_t bits = bits_per_element(type);
+  if (bits < 8) return (count - 1) / (8 / bits) + 1;  // the last byte may be half full
+  return checked_multiply(count, bits / 8, "tensor '{}': its bytes", what);
 }
 
 }  // namespace cairn

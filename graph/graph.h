@@ -96,6 +96,8 @@ struct OpAttributes {
   std::int64_t window = 0;    // attention: keys that a query sees; 0: all
   bool softcap = false;       // attention, losses: a scaled tanh of the scores or logits
   bool sinks = false;         // attention: a learned score a head, without a value
+  bool fp4 = false;           // linear_4bit: FP4, else NF4
+  bool nested = false;        // linear_4bit: the scales are quantised too (double quantisation)
 
   double probability = 0.0;                // dropout, attention: of dropping an element
   std::optional<DataType> data_type = {};  // cast, softmax: of the output; linear: of the product

@@ -303,6 +303,7 @@ std::vector<TensorId> GraphBuilder::add_op(const OpRequest& asked) {
   check_readable(request.name, request.inputs);
   check_input_types(graph_, request);
   std::vector<TensorId> parameter_ids = add_parameters(request);
+  if (request.has_trained_copy) copy_parameters(request, parameter_ids);
   cast_reads(request, parameter_ids);
   Op op{.name = request.name,
         .module = request.module,

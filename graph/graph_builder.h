@@ -33,6 +33,12 @@ struct OpRequest {
   std::string module = {};
   std::int32_t block = -1;
   bool autocast = true;  // false: below autocast, in a function whose own inputs it has cast
+  // Of new parameters: their type, where it is not the builder's, and whether they are trained
+  // where set_trainable(false) says that nothing else is.
+  std::optional<DataType> parameter_type = {};
+  bool is_trained = false;
+  // A copy of each parameter, which is trained, is read in its place; the parameter itself stays.
+  bool has_trained_copy = false;
 };
 
 // An op that states everything itself: `custom`.
@@ -101,7 +107,7 @@ class GraphBuilder {
   std::size_t op_count() const { return graph_.ops.size(); }
   std::size_t tensor_count() const { return graph_.tensors.size(); }
 
-  // Nothing is trainable from here on / everything is again (adapters, frozen parts).
+  // Nothing is trainable from here on, but of ops that say so / everything is again.
   void set_trainable(bool trainable) { trainable_ = trainable; }
   // Parameters that ops make from here on are not trainable where they have one of these names.
   void freeze(std::unordered_set<std::string> names) { frozen_ = std::move(names); }
@@ -121,6 +127,8 @@ class GraphBuilder {
   SteppedParameter stepped(const Tensor& tensor) const;
   void add_optimizer_bytes();
   std::vector<TensorId> add_parameters(const OpRequest& request);
+  TensorId add_own_parameter(const OpRequest& request, const TensorSketch& sketch);
+  void copy_parameters(const OpRequest& request, std::vector<TensorId>& parameters);
   TensorId add_cast(const OpRequest& reader, const std::string& suffix, TensorId tensor,
                     DataType type);
   TensorId cast_parameter(const OpRequest& reader, TensorId parameter, DataType type);

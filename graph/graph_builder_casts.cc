@@ -22,6 +22,7 @@ std::optional<DataType> autocast_input_type(const OpKindInfo& kind, DataType low
     case AutocastList::kNotKnown:
     case AutocastList::kNone:
     case AutocastList::kFloat32Output:
+    case AutocastList::kLowerPrecisionInside:
       return std::nullopt;
   }
   CAIRN_CHECK(false, "unknown autocast list");
@@ -46,10 +47,11 @@ TensorId GraphBuilder::add_cast(const OpRequest& reader, const std::string& suff
       .front();
 }
 
-// Autocast keeps the copies of leaves that require a gradient, and only those, for the next reader
-// (ATen/autocast_mode.cpp: cached_cast).
+// Autocast keeps the 16-bit copies of fp32 leaves that require a gradient, and only those, for the
+// next reader (ATen/autocast_mode.cpp: cached_cast).
 TensorId GraphBuilder::cast_parameter(const OpRequest& reader, TensorId parameter, DataType type) {
-  const bool is_cached = precision_.autocast_type && tensor(parameter).requires_grad;
+  const bool is_cached = precision_.autocast_type == type && tensor(parameter).requires_grad &&
+                         tensor(parameter).data_type == DataType::kFloat32;
   if (is_cached) {
     const auto found = cached_casts_.find(parameter);
     if (found != cached_casts_.end()) return found->second;
@@ -79,6 +81,7 @@ GraphBuilder::ReadTypes GraphBuilder::read_types(OpRequest& request) const {
     types.parameters = types.inputs;
     if (types.inputs) dtype.reset();
     if (kind.autocast == AutocastList::kFloat32Output && !dtype) dtype = DataType::kFloat32;
+    if (kind.autocast == AutocastList::kLowerPrecisionInside) dtype = precision_.autocast_type;
   }
   if (kind.casts_parameters && dtype) types.parameters = dtype;
   if (kind.autocast == AutocastList::kFloat32Output && dtype &&

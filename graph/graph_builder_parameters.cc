@@ -111,6 +111,21 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
   return add_parameter_tensor({.name = name, .bytes = bytes, .requires_grad = trainable});
 }
 
+// A parameter of the op alone. PEFT keeps what it trains a copy of beside it (peft 0.21.2,
+// utils/other.py: ModulesToSaveWrapper).
+TensorId GraphBuilder::add_own_parameter(const OpRequest& request, const TensorSketch& sketch) {
+  const std::string& owner = request.parameters_of.empty() ? request.name : request.parameters_of;
+  const std::string name = owner + "." + sketch.suffix;
+  const bool trainable =
+      (trainable_ || request.is_trained) && !sketch.is_stored && !frozen_.contains(name);
+  const DataType type = sketch.is_stored
+                            ? sketch.data_type
+                            : request.parameter_type.value_or(precision_.parameter_type);
+  const TensorId parameter = add_parameter(name, type, sketch.shape, trainable);
+  graph_.tensors[index(parameter)].is_buffer = sketch.is_buffer;
+  return parameter;
+}
+
 // The op's parameters, made or shared, in the order its kind asks for them.
 std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
   std::vector<TensorId> parameters;
@@ -125,12 +140,7 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
           std::find_if(request.shared_parameters.begin(), request.shared_parameters.end(),
                        [&](const auto& entry) { return entry.first == sketch.suffix; });
       if (shared == request.shared_parameters.end()) {
-        const std::string& owner =
-            request.parameters_of.empty() ? request.name : request.parameters_of;
-        const std::string name = owner + "." + sketch.suffix;
-        const bool trainable = trainable_ && !frozen_.contains(name);
-        parameters.push_back(
-            add_parameter(name, precision_.parameter_type, sketch.shape, trainable));
+        parameters.push_back(add_own_parameter(request, sketch));
         continue;
       }
       const Tensor& parameter = graph_.tensor(shared->second);
@@ -147,6 +157,24 @@ std::vector<TensorId> GraphBuilder::add_parameters(const OpRequest& request) {
                                  request.kind->name, request.shared_parameters.front().first));
   }
   return parameters;
+}
+
+// A trained copy of each, of its own type.
+void GraphBuilder::copy_parameters(const OpRequest& request, std::vector<TensorId>& parameters) {
+  for (TensorId& parameter : parameters) {
+    const Tensor original = tensor(parameter);
+    if (!is_floating(original.data_type)) {
+      throw InputError(fmt::format("op '{}': its weight is quantised, so no copy of it is trained",
+                                   request.name));
+    }
+    OpRequest copy{.name = request.name,
+                   .parameters_of = request.parameters_of,
+                   .parameter_type = original.data_type,
+                   .is_trained = true};
+    const std::string suffix = original.name.substr(original.name.rfind('.') + 1);
+    parameter =
+        add_own_parameter(copy, {.suffix = "modules_to_save." + suffix, .shape = original.shape});
+  }
 }
 
 }  // namespace cairn

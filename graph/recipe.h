@@ -42,7 +42,8 @@ enum class QuantizedFormat { kNf4, kFp4, kInt8 };
 
 struct Quantization {
   QuantizedFormat format = QuantizedFormat::kNf4;
-  bool is_double = true;  // the scales of 4-bit blocks are quantised again
+  // The scales of 4-bit blocks are quantised again (bnb_4bit_use_double_quant, off by default).
+  bool is_double = false;
   // What a 4-bit product is computed in (bnb_4bit_compute_dtype); without, the type that autocast
   // or the parameters have.
   std::optional<DataType> compute_type = {};

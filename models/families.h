@@ -21,6 +21,11 @@ Family family_named(const Document& document, const Node& name, const Folders& f
 // The family that reads config.json files of that model_type.
 std::optional<Family> family_of_model_type(const std::string& model_type, const Folders& folders);
 
+// How `library` runs models of the family `own`: that itself where `library` is its own or "", else
+// the family of that library that stands for it. Throws InputError that names --library and what
+// there is.
+Family family_in_library(Family own, const std::string& library, const Folders& folders);
+
 // Every model_type that some family reads, sorted.
 std::vector<std::string> known_model_types(const Folders& folders);
 

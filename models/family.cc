@@ -91,6 +91,10 @@ void check_item_scopes(const Document& document, const Family& family) {
 
 void parse_items(const Document& document, Fields& fields, Family& family) {
   family.items = read_items(document, fields);
+  for (const FamilyItem& item : family.items) {
+    if (item.block_ops.empty()) refuse_adapter_parts(document, item.op);
+    for (const FamilyOp& op : item.block_ops) refuse_adapter_parts(document, op);
+  }
   Names known;
   for (const FamilyInput& input : family.inputs) known.insert(input.name);
   Names later;
@@ -150,6 +154,20 @@ Samples parse_samples(Fields& fields) {
   return Samples::kTokens;
 }
 
+// Another library's code for models of certain families is found by these, never by a config.json.
+void parse_library(Fields& fields, Family& family) {
+  family.library = fields.optional_text("library").value_or("");
+  family.stands_for = fields.optional_names("stands_for");
+  if (family.stands_for.empty()) return;
+  if (family.library.empty()) {
+    fields.fail_at_key("stands_for", "expected a key 'library' beside it, whose code this is");
+  }
+  if (!family.model_types.empty()) {
+    fields.fail_at_key("stands_for",
+                       "expected no 'model_types' beside it: the families it names read configs");
+  }
+}
+
 }  // namespace
 
 Family parse_family(Document document, std::vector<Document> sections) {
@@ -162,6 +180,9 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.model_types = fields.optional_names("model_types");
   family.architectures = fields.optional_names("architectures");
   family.samples = parse_samples(fields);
+  family.adapter_targets = fields.optional_names("lora_targets");
+  parse_library(fields, family);
+  family.unquantized = fields.optional_names("unquantized");
   fields.optional_names("include");
   include_sections(std::move(sections), family);
   parse_sections(source, fields, family);
@@ -179,6 +200,16 @@ std::vector<std::string> family_model_types(const Document& document) {
 std::vector<std::string> family_includes(const Document& document) {
   Fields fields(document, document.root, "a family");
   return fields.optional_names("include");
+}
+
+std::string family_library(const Document& document) {
+  Fields fields(document, document.root, "a family");
+  return fields.optional_text("library").value_or("");
+}
+
+std::vector<std::string> family_stands_for(const Document& document) {
+  Fields fields(document, document.root, "a family");
+  return fields.optional_names("stands_for");
 }
 
 }  // namespace cairn

@@ -65,6 +65,7 @@ struct FamilyInput {
   Position position = {};
   std::string data_type = {};  // a type's name, or "activation"
   std::vector<PlacedExpression> shape = {};
+  bool is_learned = false;  // a parameter of the model that is no op's
 };
 
 // Shares another op's parameter: {weight: embed, if: tied}.
@@ -86,12 +87,16 @@ struct FamilyOp {
   std::vector<PlacedExpression> widths = {};  // AttributeKey::kWidths
   std::vector<std::pair<std::string, PlacedExpression>> layer_attributes = {};  // of a composite
   std::string data_type = {};                      // "", or one of type_names_of_files()
+  std::string type_of = {};                        // instead: a tensor's name, whose type it is
   std::optional<PlacedExpression> condition = {};  // where false, the first input passes through
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
   std::string held_until = {};  // "", a scope below, or a later op's name
   bool is_logits = false;
   bool is_cap = false;   // of the logits: part of a loss that takes the head
+  bool is_base = false;  // of an adapter's layer: the linear layer that the adapter is beside
+  bool is_bare = false;  // a linear that is no module: a function of a parameter
+  bool has_adapter_weights = false;  // its parameters are an adapter's, of the adapter's type
   bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };
 
@@ -131,6 +136,8 @@ struct Family {
   std::string title = {};
   std::vector<std::string> model_types = {};
   std::vector<std::string> architectures = {};  // of a config: which it counts; empty: any
+  std::string library = {};                     // whose code it is: "hf"; "": not said
+  std::vector<std::string> stands_for = {};     // families whose models that library runs so
   Samples samples = Samples::kTokens;           // of images: there are no tokens
   std::vector<FamilyDim> dims = {};
   std::vector<PerLayerDim> per_layer = {};
@@ -139,6 +146,8 @@ struct Family {
   std::string token_limit_dim = {};  // the dim that bounds --tokens by default; "" for none
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
+  std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
+  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files
@@ -158,6 +167,8 @@ struct Layer {
   // Of a loss: it has the head, the linear that makes the logits, in itself. Its first input is the
   // head's, and its attributes are.
   bool takes_head = false;
+  // Of a layer with an adapter: the type of the adapter's weights, where the recipe asks for none.
+  std::string adapter_type = {};
   std::vector<FamilyRequirement> requirements = {};  // of a composite: on its attributes
   bool is_inline = false;  // a composite that is no call: what goes in is held no longer for it
   std::vector<FamilyOp> ops = {};
@@ -169,8 +180,10 @@ struct Layer {
 Family parse_family(Document document, std::vector<Document> sections = {});
 Layer parse_layer(Document document);
 
-// Two keys of a family file, without reading the rest of it strictly.
+// Some keys of a family file, without reading the rest of it strictly.
 std::vector<std::string> family_model_types(const Document& document);
 std::vector<std::string> family_includes(const Document& document);
+std::string family_library(const Document& document);
+std::vector<std::string> family_stands_for(const Document& document);
 
 }  // namespace cairn

@@ -14,8 +14,9 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 10> kOpKeys = {
-    "op", "in", "out", "if", "weight", "logits", "cap", "module", "held_until", "autocast"};
+constexpr std::array<std::string_view, 13> kOpKeys = {
+    "op",     "in",         "out",      "if",   "weight", "logits", "cap",
+    "module", "held_until", "autocast", "base", "bare",   "weights"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -54,8 +55,15 @@ SharedWeight parse_shared_weight(const Document& document, const Node& node,
   return shared;
 }
 
+// A type's name, or "{of: x}", the type of what the name x stands for.
 void parse_data_type(const Document& document, const Node& node, const std::string& what,
                      FamilyOp& op) {
+  if (node.kind == NodeKind::kMapping) {
+    Fields fields(document, node, what);
+    op.type_of = fields.text("of");
+    fields.refuse_unknown();
+    return;
+  }
   op.data_type = to_text(document, node, what);
   const std::vector<std::string> known = type_names_of_files();
   if (std::find(known.begin(), known.end(), op.data_type) != known.end()) return;
@@ -90,6 +98,21 @@ void parse_layer_attributes(const Document& document, const Node& node, Fields& 
     op.layer_attributes.emplace_back(
         entry.key, parse_placed_expression(document, entry.value, fields.what_of(entry.key)));
   }
+}
+
+// "weights: adapter": what the op makes parameters of.
+void parse_weights(Fields& fields, FamilyOp& op) {
+  const std::optional<std::string> weights = fields.optional_text("weights");
+  if (!weights) return;
+  if (*weights != kAdapterType) {
+    fields.fail_at_key("weights",
+                       fmt::format("expected {}, found {}", kAdapterType, in_quotes(*weights)));
+  }
+  if (op.kind == nullptr || op.kind->parameters == nullptr) {
+    fields.fail_at_key("weights", fmt::format("a {} has no weights",
+                                              op.kind == nullptr ? op.layer_name : op.kind->name));
+  }
+  op.has_adapter_weights = true;
 }
 
 void check_name(const Document& document, Position position, const std::string& name) {
@@ -153,6 +176,8 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   op.held_until = fields.optional_text("held_until").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   op.is_cap = fields.optional_boolean("cap").value_or(false);
+  op.is_base = fields.optional_boolean("base").value_or(false);
+  op.is_bare = fields.optional_boolean("bare").value_or(false);
   op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {
     op.condition = parse_placed_expression(document, *condition, fields.what_of("if"));
@@ -172,6 +197,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   } else {
     parse_layer_attributes(document, entry.value, fields, op);
   }
+  parse_weights(fields, op);
   fields.refuse_unknown();
   return op;
 }
@@ -194,9 +220,24 @@ std::vector<std::string> made_names(const FamilyOp& op) {
   return op.output_names.empty() ? std::vector<std::string>{op.name} : op.output_names;
 }
 
+void refuse_adapter_parts(const Document& document, const FamilyOp& op) {
+  const std::string_view part = op.is_base                     ? "base"
+                                : op.has_adapter_weights       ? "weights"
+                                : op.data_type == kAdapterType ? "dtype"
+                                                               : "";
+  if (part.empty()) return;
+  fail_at(
+      document, op.position,
+      fmt::format("op '{}': key '{}': an adapter is in a layer of linear with the key 'adapter' "
+                  "only",
+                  op.name, part));
+}
+
 void check_reads(const Document& document, const FamilyOp& op, const Names& known,
                  const Names& later) {
-  for (const std::string& input : op.inputs) {
+  std::vector<std::string> reads = op.inputs;
+  if (!op.type_of.empty()) reads.push_back(op.type_of);
+  for (const std::string& input : reads) {
     if (known.contains(input)) continue;
     if (later.contains(input)) {
       fail_at(document, op.position,

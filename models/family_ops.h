@@ -35,6 +35,9 @@ using Names = std::unordered_set<std::string>;
 // The names that an op makes: its own, or those of its several outputs.
 std::vector<std::string> made_names(const FamilyOp& op);
 
+// Throws for an op that has what only an adapter's layer may: its base, its weights, their type.
+void refuse_adapter_parts(const Document& document, const FamilyOp& op);
+
 // Checks that every name the op reads is in `known`. `later` are names made after it, which only
 // change the message.
 void check_reads(const Document& document, const FamilyOp& op, const Names& known,

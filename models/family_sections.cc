@@ -274,6 +274,7 @@ void parse_inputs(const Document& document, Fields& fields, Family& family) {
       parsed.shape.push_back(parse_placed_expression(document, extent, input.what_of("shape")));
     }
     if (parsed.shape.empty()) input.fail_at_key("shape", "expected at least one dim, found none");
+    parsed.is_learned = input.optional_boolean("learned").value_or(false);
     input.refuse_unknown();
     put(document, entry, std::move(parsed), family.inputs);
   }

@@ -67,13 +67,15 @@ struct FlagRow {
   bool OpAttributes::*member = nullptr;
 };
 
-constexpr std::array<FlagRow, 6> kFlags = {
+constexpr std::array<FlagRow, 8> kFlags = {
     {{AttributeKey::kBias, &OpAttributes::bias},
      {AttributeKey::kInPlace, &OpAttributes::in_place},
      {AttributeKey::kGradientInPlace, &OpAttributes::gradient_in_place},
      {AttributeKey::kCausal, &OpAttributes::causal},
      {AttributeKey::kSoftcap, &OpAttributes::softcap},
-     {AttributeKey::kSinks, &OpAttributes::sinks}}};
+     {AttributeKey::kSinks, &OpAttributes::sinks},
+     {AttributeKey::kFp4, &OpAttributes::fp4},
+     {AttributeKey::kNested, &OpAttributes::nested}}};
 
 // A number within [least, most).
 struct NumberRow {
@@ -134,6 +136,8 @@ std::vector<std::string> type_names_of_files() {
   names.emplace_back("activation");
   names.emplace_back("parameter");
   names.emplace_back("compute");
+  names.emplace_back(kAdapterType);
+  names.emplace_back("quantized");
   return names;
 }
 
@@ -141,6 +145,8 @@ DataType named_data_type(const std::string& name, const NamedTypes& types) {
   if (name == "activation") return types.activation;
   if (name == "parameter") return types.parameter;
   if (name == "compute") return types.compute;
+  if (name == kAdapterType) return types.adapter;
+  if (name == "quantized") return types.quantized;
   return *find_data_type(name);
 }
 

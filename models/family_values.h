@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/data_type.h"
@@ -22,7 +23,11 @@ struct NamedTypes {
   DataType activation = DataType::kFloat32;  // of the first input of the layer file, if in one
   DataType parameter = DataType::kFloat32;
   DataType compute = DataType::kFloat32;  // of matrix products: autocast's, or the parameters'
+  DataType adapter = DataType::kFloat32;  // of the weights of the adapter whose layer file it is
+  DataType quantized = DataType::kFloat32;  // of those of weights in 4 bits
 };
+
+inline constexpr std::string_view kAdapterType = "adapter";
 
 // What files may call a type: fp32, int64, ..., and the names in NamedTypes.
 std::vector<std::string> type_names_of_files();

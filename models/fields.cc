@@ -163,6 +163,24 @@ std::vector<std::string> Fields::optional_names(std::string_view key) {
   return find(key) == nullptr ? std::vector<std::string>() : names(key);
 }
 
+std::optional<std::int64_t> Fields::optional_count(std::string_view key) {
+  const std::optional<std::int64_t> count = optional_integer(key);
+  if (count && *count < 1) {
+    fail_at_key(key, "expected a positive integer, found " + std::to_string(*count));
+  }
+  return count;
+}
+
+std::optional<std::string> Fields::optional_one_of(std::string_view key,
+                                                   const std::vector<std::string>& known) {
+  std::optional<std::string> name = optional_text(key);
+  if (name && std::find(known.begin(), known.end(), *name) == known.end()) {
+    fail_at_key(key, "expected one of " + join_names(known) + ", found " + in_quotes(*name) +
+                         did_you_mean(*name, known));
+  }
+  return name;
+}
+
 void Fields::refuse_unknown() const {
   for (const Entry& entry : node_.entries) {
     if (std::find(asked_.begin(), asked_.end(), entry.key) != asked_.end()) continue;

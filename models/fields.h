@@ -56,7 +56,10 @@ class Fields {
   std::optional<double> optional_number(std::string_view key);
   std::optional<bool> optional_boolean(std::string_view key);
   std::optional<std::string> optional_text(std::string_view key);
-  std::vector<std::string> optional_names(std::string_view key);  // empty when absent
+  std::vector<std::string> optional_names(std::string_view key);     // empty when absent
+  std::optional<std::int64_t> optional_count(std::string_view key);  // at least 1
+  std::optional<std::string> optional_one_of(std::string_view key,
+                                             const std::vector<std::string>& known);
 
   // Throws at the first key that was never asked for, and offers the nearest that was.
   void refuse_unknown() const;

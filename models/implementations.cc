@@ -57,7 +57,29 @@ std::vector<std::string> common_choices(const std::vector<const Implementation*>
   return common;
 }
 
+void check_known(const Family& family, const std::vector<std::string>& known,
+                 std::string_view option, const std::string& choice) {
+  if (known.empty()) {
+    throw InputError(fmt::format("family '{}' has no choice of {}", family.name, option));
+  }
+  if (std::find(known.begin(), known.end(), choice) == known.end()) {
+    throw InputError(fmt::format("family '{}' has no {} '{}': expected one of {}{}", family.name,
+                                 option, choice, join_names(known), did_you_mean(choice, known)));
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> known_choices(const Family& family,
+                                       const std::map<std::string, Layer>& layers,
+                                       std::string_view option) {
+  return common_choices(with_option(family, NamesInUse(family, layers), option));
+}
+
+void check_choice(const Family& family, const std::map<std::string, Layer>& layers,
+                  std::string_view option, const std::string& choice) {
+  check_known(family, known_choices(family, layers, option), option, choice);
+}
 
 std::map<std::string, std::string> implementation_choices(
     const Family& family, const std::map<std::string, Layer>& layers, const Recipe& recipe) {
@@ -71,15 +93,7 @@ std::map<std::string, std::string> implementation_choices(
       if (!implementations.empty()) choices[option] = implementations[0]->default_choice;
       continue;
     }
-    const std::vector<std::string> known = common_choices(implementations);
-    if (known.empty()) {
-      throw InputError(fmt::format("family '{}' has no choice of {}", family.name, option));
-    }
-    if (std::find(known.begin(), known.end(), asked->second) == known.end()) {
-      throw InputError(fmt::format("family '{}' has no {} '{}': expected one of {}{}", family.name,
-                                   option, asked->second, join_names(known),
-                                   did_you_mean(asked->second, known)));
-    }
+    check_known(family, common_choices(implementations), option, asked->second);
     choices[option] = asked->second;
   }
   return choices;

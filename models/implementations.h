@@ -17,6 +17,15 @@ namespace cairn {
 std::map<std::string, std::string> implementation_choices(
     const Family& family, const std::map<std::string, Layer>& layers, const Recipe& recipe);
 
+// What the option takes for all of them, given the family's ops; empty where there is no choice.
+std::vector<std::string> known_choices(const Family& family,
+                                       const std::map<std::string, Layer>& layers,
+                                       std::string_view option);
+
+// Throws InputError where the family does not have it.
+void check_choice(const Family& family, const std::map<std::string, Layer>& layers,
+                  std::string_view option, const std::string& choice);
+
 // By op kind or composite: the layer that stands for it, or nullptr for the kind's own kernel.
 // Others run as they stand. `choices` come from implementation_choices().
 std::map<std::string, const Layer*> chosen_layers(

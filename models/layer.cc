@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "graph/data_type.h"
 #include "graph/error.h"
 #include "models/family.h"
 #include "models/family_ops.h"
@@ -31,6 +34,23 @@ void parse_layer_attributes(const Document& document, Fields& fields, Layer& lay
     }
     layer.attributes.push_back(std::move(attribute));
   }
+}
+
+// "adapter: fp32": the type of the weights of an adapter beside a linear layer.
+void parse_adapter_type(Fields& fields, Layer& layer) {
+  layer.adapter_type = fields.optional_text("adapter").value_or("");
+  if (layer.adapter_type.empty()) return;
+  if (layer.of_kind != "linear") {
+    fields.fail_at_key("adapter", "expected a layer of linear, which an adapter is beside");
+  }
+  std::vector<std::string> known = {"parameter"};
+  for (const std::string& name : data_type_names()) {
+    if (is_floating(*find_data_type(name))) known.push_back(name);
+  }
+  if (std::find(known.begin(), known.end(), layer.adapter_type) != known.end()) return;
+  fields.fail_at_key("adapter", fmt::format("expected one of {}, found {}{}", join_names(known),
+                                            in_quotes(layer.adapter_type),
+                                            did_you_mean(layer.adapter_type, known)));
 }
 
 void parse_outputs(const Document& document, Fields& fields, const Names& made, Layer& layer) {
@@ -95,6 +115,7 @@ Layer parse_layer(Document document) {
     fields.fail_at_key("takes_head",
                        "expected a layer of a loss, with the head's input and labels");
   }
+  parse_adapter_type(fields, layer);
   layer.requirements = parse_requirements(source, fields);
   if (!layer.requirements.empty() && !layer.of_kind.empty()) {
     fields.fail_at_key("require",
@@ -110,6 +131,7 @@ Layer parse_layer(Document document) {
               fmt::format("expected at most {} ops in a layer, found more", kMostFamilyOps));
     }
     layer.ops.push_back(parse_family_op(source, op));
+    if (layer.adapter_type.empty()) refuse_adapter_parts(source, layer.ops.back());
   }
   if (layer.ops.empty()) fields.fail_at_key("ops", "expected ops, found none");
   refuse_nested_layers(source, layer);

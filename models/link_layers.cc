@@ -7,6 +7,7 @@
 
 #include "graph/error.h"
 #include "models/library.h"
+#include "models/linear_layers.h"
 
 namespace cairn {
 namespace {
@@ -170,6 +171,7 @@ std::map<std::string, Layer> link_layers(const Family& family,
     return &layers.emplace(name, std::move(layer)).first->second;
   };
   Walk(find_layer, stems(files)).visit_family(family);
+  for (const std::string& name : linear_layer_names()) find_layer(name);
   return layers;
 }
 

@@ -10,8 +10,9 @@
 namespace cairn {
 
 // Every layer that the family's ops and implementations mention, and those that these mention, by
-// name. Checks each use: inputs, attributes and outputs. Throws InputError at the use for a layer
-// that does not exist, does not fit, or contains itself.
+// name; and those of linear_layer_names() that there are. Checks each use: inputs, attributes and
+// outputs. Throws InputError at the use for a layer that does not exist, does not fit, or contains
+// itself.
 std::map<std::string, Layer> link_layers(const Family& family,
                                          const std::vector<std::filesystem::path>& folders);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph/error.h"
 #include "graph/grouped_text.h"
@@ -22,6 +23,7 @@
 #include "models/optimizer.h"
 #include "models/per_layer.h"
 #include "models/plain_graph.h"
+#include "models/quantization.h"
 #include "models/requirements.h"
 
 namespace cairn {
@@ -40,6 +42,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   const auto refuse = [](const std::string& option) {
     throw InputError(option + " has no meaning for a plain graph: its numbers are fixed");
   };
+  if (!request.recipe.name.empty()) refuse("--recipe");
   if (request.batch != 1) refuse("--batch");
   if (request.tokens) refuse("--tokens");
   if (request.vocab) refuse("--vocab");
@@ -48,6 +51,9 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   for (const auto& [option, choice] : request.implementations) refuse("--" + option);
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
+  if (request.adapters) refuse("--lora");
+  if (request.quantization) refuse("--quantize");
+  if (!request.library.empty()) refuse("--library");
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
   if (request.text_part_only) refuse("--part");
@@ -115,6 +121,29 @@ void add_sample_dims(const Family& family, const ModelRequest& request,
   }
 }
 
+// What a recipe names has to be there, but for what it says is to be taken where it is.
+void take_implementations(const RecipeInUse& recipe, const Family& family,
+                          const std::map<std::string, Layer>& layers, LoadedModel& model) {
+  std::map<std::string, std::string>& chosen = model.recipe.implementations;
+  for (const std::string& option : recipe.implementations) {
+    try {
+      check_choice(family, layers, option, chosen.at(option));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("recipe '{}': {}", recipe.name, error.what()));
+    }
+  }
+  for (const auto& [option, choice] : recipe.where_available) {
+    if (chosen.contains(option)) continue;
+    const std::vector<std::string> known = known_choices(family, layers, option);
+    if (std::find(known.begin(), known.end(), choice) != known.end()) {
+      chosen[option] = choice;
+    } else {
+      model.notes.push_back(fmt::format("recipe '{}': family '{}' has no {} '{}', its own is taken",
+                                        recipe.name, family.name, option, choice));
+    }
+  }
+}
+
 // The type that the config says, the implementations, and what attention in that type means.
 void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedModel& model) {
   const ModelNumbers& numbers = *opened.numbers;
@@ -129,12 +158,17 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
                   .train_only = request.train_only,
                   .adapters = request.adapters,
                   .quantization = request.quantization};
+  if (model.recipe.quantization) skip_unquantized(numbers.family, *model.recipe.quantization);
   if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(
         fmt::format("--optimizer-loop {}: an optimizer with master weights is counted as one "
                     "kernel, which reads gradients of {}; expected fused",
                     optimizer_loop_name(request.step.optimizer_loop),
                     data_type_name(model.recipe.precision.parameter_type)));
+  }
+  take_implementations(request.recipe, numbers.family, opened.layers, model);
+  if (model.recipe.adapters && model.recipe.adapters->targets.empty()) {
+    model.recipe.adapters->targets = numbers.family.adapter_targets;
   }
   model.implementations = implementation_choices(numbers.family, opened.layers, model.recipe);
   model.losses_with_the_head = losses_with_the_head(numbers.family, opened.layers);
@@ -183,6 +217,8 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                                .origin_text = origin_text_of(values)});
   }
   add_sample_dims(family, request, model.dims);
+  model.recipe_name = request.recipe.name;
+  model.notes.insert(model.notes.end(), request.recipe.notes.begin(), request.recipe.notes.end());
   set_recipe(request, opened, model);
   for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
     model.notes.push_back(std::move(note));
@@ -199,6 +235,12 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                              .per_layer = std::move(per_layer),
                              .recipe = model.recipe,
                              .model_name = model.name});
+  if (request.quantization) {
+    check_quantized(model.graph, *request.quantization);
+    for (std::string& note : quantization_notes(model.graph, model.recipe)) {
+      model.notes.push_back(std::move(note));
+    }
+  }
   return model;
 }
 
@@ -210,6 +252,8 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
+  opened->numbers->family =
+      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }

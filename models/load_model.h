@@ -30,6 +30,7 @@ struct LoadedModel {
   std::map<std::string, std::string> implementations = {};  // by option, as taken
   std::vector<std::string> losses_with_the_head = {};  // choices of loss without a tensor of logits
   Recipe recipe = {};
+  std::string recipe_name = {};         // of the recipe file that it began with; "" for none
   std::vector<std::string> notes = {};  // what the reader wants the user to know, one line each
 };
 

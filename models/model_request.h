@@ -8,11 +8,25 @@
 #include <utility>
 #include <vector>
 
+#include "graph/data_type.h"
+#include "graph/plan.h"
 #include "graph/precision.h"
 #include "graph/recipe.h"
 #include "graph/training_step.h"
 
 namespace cairn {
+
+// What a recipe file says besides how it trains: for messages, and for what depends on the family.
+struct RecipeInUse {
+  std::string name = {};  // "qlora"; "" where no recipe is in use
+  // Options whose implementation the recipe names, and has to be there.
+  std::vector<std::string> implementations = {};
+  // Implementations to take where the family has them; elsewhere its own, and a note.
+  std::map<std::string, std::string> where_available = {};
+  std::optional<std::string> checkpointing = {};  // a strategy, as --checkpointing takes it
+  std::optional<Extent> extent = {};
+  std::vector<std::string> notes = {};
+};
 
 // What the user typed about a model.
 struct ModelRequest {
@@ -26,6 +40,7 @@ struct ModelRequest {
   std::optional<Precision> precision = {};  // default: the config's dtype, else bf16
   std::string optimizer = "adamw";
   TrainingStep step = {};
+  std::optional<DataType> optimizer_state_type = {};        // default: as the optimizer makes them
   std::map<std::string, std::string> implementations = {};  // Recipe::implementations
   std::vector<std::string> freeze = {};                     // Recipe::freeze
   std::vector<std::string> train_only = {};                 // Recipe::train_only
@@ -33,6 +48,7 @@ struct ModelRequest {
   std::optional<Quantization> quantization = {};            // Recipe::quantization
   // Whose code runs the model: "hf", "torchtune", "litgpt", ...; "": that of the model's family.
   std::string library = {};
+  RecipeInUse recipe = {};
   std::optional<double> expert_imbalance = {};  // Recipe::expert_imbalance
   std::optional<double> expert_capacity = {};   // Recipe::expert_capacity
   bool text_part_only = false;                  // of a config with more parts than its text_config

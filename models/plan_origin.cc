@@ -7,6 +7,7 @@
 
 #include "graph/error.h"
 #include "models/find_model.h"
+#include "models/training_keys.h"
 #include "models/yaml_text.h"
 
 namespace cairn {
@@ -85,6 +86,9 @@ std::vector<RequestWord> request_words(const ModelRequest& request, bool is_file
   add("optimizer", yaml_scalar(request.optimizer));
   add("optimizer_loop", std::string(optimizer_loop_name(step.optimizer_loop)),
       step.optimizer_loop == OptimizerLoop::kFused);
+  add("optimizer_states", request.optimizer_state_type
+                              ? std::string(data_type_name(*request.optimizer_state_type))
+                              : "");
   add("optimizer_in_backward", step.optimizer_in_backward ? "true" : "");
   add("accumulate", std::to_string(step.micro_batches), step.micro_batches == 1);
   add("keep_gradients", step.keeps_gradients ? "true" : "");
@@ -92,8 +96,11 @@ std::vector<RequestWord> request_words(const ModelRequest& request, bool is_file
     const auto choice = request.implementations.find(std::string(option));
     add(option, choice == request.implementations.end() ? "" : yaml_scalar(choice->second));
   }
+  add("library", request.library.empty() ? "" : yaml_scalar(request.library));
   add_list("freeze", request.freeze);
   add_list("train_only", request.train_only);
+  add("lora", request.adapters ? adapters_text(*request.adapters) : "");
+  add("quantize", request.quantization ? quantization_text(*request.quantization) : "");
   add_optional("expert_imbalance", request.expert_imbalance);
   add_optional("expert_capacity", request.expert_capacity);
   add("part", request.text_part_only ? "text" : "all", !request.text_part_only);
@@ -112,6 +119,7 @@ PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model) {
     if (dim.name == "tokens") origin.model->tokens = dim.value.integer;
   }
   origin.model->precision = model.recipe.precision;
+  origin.model->implementations = model.recipe.implementations;
   if (!model.attention.empty()) origin.model->implementations["attention"] = model.attention;
   return origin;
 }

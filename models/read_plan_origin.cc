@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include "graph/error.h"
 #include "models/fields.h"
 #include "models/find_model.h"
-#include "models/optimizer.h"
 #include "models/plan_origin.h"
+#include "models/training_keys.h"
 
 // The reading half of models/plan_origin.h.
 
@@ -30,21 +29,14 @@ class ModelPartReader {
   void read(PlanOrigin& origin) {
     ModelRequest request;
     read_model(request, origin.is_file);
-    request.batch = positive("batch").value_or(1);
-    request.tokens = positive("tokens");
-    request.vocab = positive("vocab");
+    request.batch = fields_.optional_count("batch").value_or(1);
+    request.tokens = fields_.optional_count("tokens");
+    request.vocab = fields_.optional_count("vocab");
     read_settings(request);
-    request.precision = read_precision();
-    read_optimizer(request);
-    for (const std::string_view option : kImplementationOptions) {
-      const std::optional<std::string> choice = fields_.optional_text(option);
-      if (choice) request.implementations[std::string(option)] = not_empty(option, *choice);
-    }
-    request.freeze = fields_.optional_names("freeze");
-    request.train_only = fields_.optional_names("train_only");
+    read_training_keys(document_, fields_, request);
     request.expert_imbalance = above_zero("expert_imbalance");
     request.expert_capacity = above_zero("expert_capacity");
-    request.text_part_only = one_of("part", "all", {"all", "text"}) == "text";
+    request.text_part_only = fields_.optional_one_of("part", {"all", "text"}) == "text";
     for (const std::string& path : fields_.optional_names("models")) {
       request.folders.push_back(folder_ / path);
     }
@@ -76,30 +68,12 @@ class ModelPartReader {
     return text;
   }
 
-  std::optional<std::int64_t> positive(std::string_view key) {
-    const std::optional<std::int64_t> value = fields_.optional_integer(key);
-    if (value && *value < 1) {
-      fields_.fail_at_key(key, fmt::format("expected a positive integer, found {}", *value));
-    }
-    return value;
-  }
-
   std::optional<double> above_zero(std::string_view key) {
     const std::optional<double> value = fields_.optional_number(key);
     if (value && *value <= 0) {
       fields_.fail_at_key(key, fmt::format("expected a number above 0, found {}", *value));
     }
     return value;
-  }
-
-  std::string one_of(std::string_view key, const std::string& usual,
-                     const std::vector<std::string>& known) {
-    std::string text = fields_.optional_text(key).value_or(usual);
-    if (std::find(known.begin(), known.end(), text) == known.end()) {
-      fields_.fail_at_key(key, fmt::format("expected one of {}, found {}{}", join_names(known),
-                                           in_quotes(text), did_you_mean(text, known)));
-    }
-    return text;
   }
 
   void read_settings(ModelRequest& request) {
@@ -110,21 +84,6 @@ class ModelPartReader {
     for (const Entry& entry : node->entries) {
       request.set.emplace_back(entry.key, to_text(document_, entry.value, what));
     }
-  }
-
-  std::optional<Precision> read_precision() {
-    if (fields_.find("precision") == nullptr) return std::nullopt;
-    return find_precision(one_of("precision", "", precision_names()));
-  }
-
-  void read_optimizer(ModelRequest& request) {
-    request.optimizer = one_of("optimizer", request.optimizer, optimizer_names());
-    request.step.optimizer_loop =
-        parse_optimizer_loop(one_of("optimizer_loop", "fused", optimizer_loop_names()));
-    request.step.optimizer_in_backward =
-        fields_.optional_boolean("optimizer_in_backward").value_or(false);
-    request.step.micro_batches = positive("accumulate").value_or(1);
-    request.step.keeps_gradients = fields_.optional_boolean("keep_gradients").value_or(false);
   }
 
   Fields fields_;

@@ -17,18 +17,22 @@ struct NamedParameter {
   std::vector<std::string> names = {};  // by the trainer's modules, and by ops
 };
 
+bool is_parameter(const Tensor& tensor) {
+  return tensor.role == TensorRole::kParameter && !tensor.is_buffer;
+}
+
 std::vector<NamedParameter> named_parameters(const Graph& graph) {
   std::vector<NamedParameter> parameters;
   std::vector<std::size_t> place(graph.tensors.size(), 0);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    if (graph.tensors[i].role != TensorRole::kParameter) continue;
+    if (!is_parameter(graph.tensors[i])) continue;
     place[i] = parameters.size();
     parameters.push_back({.id = static_cast<TensorId>(i)});
   }
   for (const Op& op : graph.ops) {
     for (const TensorId input : op.inputs) {
       const Tensor& tensor = graph.tensor(input);
-      if (tensor.role != TensorRole::kParameter) continue;
+      if (!is_parameter(tensor)) continue;
       const std::string suffix = tensor.name.substr(tensor.name.rfind('.'));
       std::vector<std::string>& names = parameters[place[index(input)]].names;
       if (!op.module.empty()) names.push_back(op.module + suffix);
@@ -88,14 +92,17 @@ std::string listed(std::string_view option, const std::vector<std::string>& patt
   return text;
 }
 
-[[noreturn]] void fail_all_frozen(const Recipe& recipe, std::size_t parameter_count) {
+// `all_fixed`: what --train-only names is quantised, and as such never trained.
+[[noreturn]] void fail_all_frozen(const Recipe& recipe, std::size_t parameter_count,
+                                  bool all_fixed) {
   const std::string frozen = listed("--freeze", recipe.freeze);
   if (recipe.train_only.empty()) {
     throw InputError(fmt::format("{}: nothing is left to train: all {} weights are frozen", frozen,
                                  parameter_count));
   }
   throw InputError(fmt::format("{}: nothing is left to train: {} freezes all of it",
-                               listed("--train-only", recipe.train_only), frozen));
+                               listed("--train-only", recipe.train_only),
+                               all_fixed ? "--quantize" : frozen));
 }
 
 }  // namespace
@@ -137,14 +144,17 @@ std::unordered_set<std::string> frozen_parameters(const Graph& graph, const Reci
   check_patterns("--train-only", recipe.train_only, parameters);
   check_patterns("--freeze", recipe.freeze, parameters);
   std::unordered_set<std::string> frozen;
+  bool all_fixed = true;
   for (const NamedParameter& parameter : parameters) {
     const bool is_left_out = !recipe.train_only.empty() && !is_named(recipe.train_only, parameter);
-    if (is_left_out || is_named(recipe.freeze, parameter)) {
+    const bool is_fixed = !graph.tensor(parameter.id).requires_grad;
+    if (is_left_out || is_fixed || is_named(recipe.freeze, parameter)) {
       frozen.insert(graph.tensor(parameter.id).name);
     }
+    if (!is_left_out && !is_fixed) all_fixed = false;
   }
   if (!parameters.empty() && frozen.size() == parameters.size()) {
-    fail_all_frozen(recipe, parameters.size());
+    fail_all_frozen(recipe, parameters.size(), all_fixed);
   }
   return frozen;
 }

@@ -235,9 +235,11 @@ OpKindInfo mul_table_kind() {
 OpKindInfo mul_weight_kind() {
   return {.name = "mul_weight",
           .source = "derivatives.yaml: mul",
+          .attributes = {AttributeKey::kDataType},
           .parameters = mul_weight_parameters,
           .derive = derive_mul_weight,
-          .autocast = AutocastList::kNone};
+          .autocast = AutocastList::kNone,
+          .casts_parameters = true};
 }
 
 OpKindInfo mul_one_plus_weight_kind() {

@@ -9,6 +9,8 @@ namespace cairn {
 // Reads and makes token tensors [batch, tokens, width].
 OpKindInfo embedding_kind();
 OpKindInfo linear_kind();
+OpKindInfo linear_4bit_kind();
+OpKindInfo linear_8bit_kind();
 OpKindInfo layer_norm_kind();
 OpKindInfo rms_norm_kind();
 OpKindInfo rope_kind();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "graph/checked.h"
 #include "graph/error.h"
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
@@ -35,12 +34,6 @@ HeadSizes head_sizes(const OpContext& op) {
   }
   sizes.product_flops = product(op, {2, sizes.rows, sizes.features, sizes.classes});
   return sizes;
-}
-
-std::int64_t sum(const OpContext& op, std::initializer_list<std::int64_t> terms) {
-  std::int64_t total = 0;
-  for (const std::int64_t term : terms) total = checked_add(total, term, "op '{}'", op.name);
-  return total;
 }
 
 std::vector<TensorSketch> head_parameters(const OpContext& op) {

@@ -40,7 +40,12 @@ OpDerivation derive_norm(const OpContext& op, std::vector<std::string> statistic
 
 OpDerivation derive_rms_norm(const OpContext& op) { return derive_norm(op, {"rstd"}); }
 
-OpDerivation derive_layer_norm(const OpContext& op) { return derive_norm(op, {"mean", "rstd"}); }
+// Its Backward is given the bias too, which counts where that is a cast's copy.
+OpDerivation derive_layer_norm(const OpContext& op) {
+  OpDerivation result = derive_norm(op, {"mean", "rstd"});
+  if (op.attributes.bias && op.inputs[0]->requires_grad) result.saved.inputs.push_back(2);
+  return result;
+}
 
 }  // namespace
 

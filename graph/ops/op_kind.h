@@ -29,6 +29,8 @@ enum class AttributeKey {
   kWindow,
   kSoftcap,
   kSinks,
+  kFp4,
+  kNested,
   kProbability,
   kDataType,
   kInPlace,
@@ -50,6 +52,9 @@ struct TensorSketch {
   DataType data_type = DataType::kFloat32;
   Shape shape = {};
   std::optional<std::size_t> view_of_input = {};  // on that input's storage, costs nothing
+  // Of a parameter: its type is the one here, not the builder's, and it is never trained.
+  bool is_stored = false;
+  bool is_buffer = false;  // such a one that counts no parameters (Tensor::is_buffer)
 };
 
 struct SavedSet {
@@ -103,6 +108,8 @@ enum class AutocastList {
   kLowerPrecision,  // AT_FORALL_LOWER_PRECISION_FP: floating inputs and parameters are cast down
   kFloat32,         // AT_FORALL_FP32: they are cast to fp32
   kFloat32Output,   // AT_FORALL_FP32_SET_OPT_DTYPE: the function is told `dtype: fp32`
+  // On no list, but its kernel calls one of kLowerPrecision: the type of that is its `dtype`.
+  kLowerPrecisionInside,
 };
 
 struct OpKindInfo {
@@ -114,7 +121,8 @@ struct OpKindInfo {
   std::vector<AttributeKey> attributes = {};     // accepted
   std::vector<AttributeKey> required = {};       // and never zero
   bool is_dropout = false;                       // hands its input on where nothing is trained
-  // Suffix and shape of each parameter (the type is the builder's); null: none.
+  // Suffix and shape of each parameter (the type is the builder's, but where it is stored); null:
+  // none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;
   OpDerivation (*derive)(const OpContext&) = nullptr;
   AutocastList autocast = AutocastList::kNotKnown;

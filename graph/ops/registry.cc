@@ -11,6 +11,8 @@ const std::vector<OpKindInfo>& all_kinds() {
   static const std::vector<OpKindInfo> kKinds = {
       embedding_kind(),
       linear_kind(),
+      linear_4bit_kind(),
+      linear_8bit_kind(),
       layer_norm_kind(),
       rms_norm_kind(),
       rope_kind(),
@@ -94,7 +96,7 @@ struct AttributeRow {
   std::string_view name = {};
 };
 
-constexpr std::array<AttributeRow, 25> kAttributes = {
+constexpr std::array<AttributeRow, 27> kAttributes = {
     {{AttributeKey::kWidth, "width"},
      {AttributeKey::kRows, "rows"},
      {AttributeKey::kParts, "parts"},
@@ -108,6 +110,8 @@ constexpr std::array<AttributeRow, 25> kAttributes = {
      {AttributeKey::kWindow, "window"},
      {AttributeKey::kSoftcap, "softcap"},
      {AttributeKey::kSinks, "sinks"},
+     {AttributeKey::kFp4, "fp4"},
+     {AttributeKey::kNested, "nested"},
      {AttributeKey::kProbability, "p"},
      {AttributeKey::kDataType, "dtype"},
      {AttributeKey::kInPlace, "in_place"},

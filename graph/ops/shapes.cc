@@ -28,6 +28,14 @@ std::int64_t product(const OpContext& op, std::initializer_list<std::int64_t> fa
   return result;
 }
 
+std::int64_t sum(const OpContext& op, std::initializer_list<std::int64_t> bytes) {
+  std::int64_t result = 0;
+  for (const std::int64_t part : bytes) {
+    result = checked_add(result, part, "op '{}'", op.name);
+  }
+  return result;
+}
+
 ImageDims image_dims(const OpContext& op, const Tensor& tensor) {
   if (tensor.shape.size() != 4) {
     refuse(op, fmt::format("'{}' must be [batch, channels, height, width], found {}", tensor.name,

@@ -16,8 +16,9 @@ std::int64_t last_dim(const OpContext& op, const Tensor& tensor);
 // `shape` with its last dim replaced.
 Shape with_last_dim(Shape shape, std::int64_t extent);
 
-// The product of some factors, none negative.
+// The product of some factors, the sum of some bytes, none negative.
 std::int64_t product(const OpContext& op, std::initializer_list<std::int64_t> factors);
+std::int64_t sum(const OpContext& op, std::initializer_list<std::int64_t> bytes);
 
 // The dims of an image tensor.
 struct ImageDims {

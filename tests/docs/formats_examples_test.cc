@@ -7,6 +7,7 @@
 #include "models/chain_file.h"
 #include "models/gpu_catalogue.h"
 #include "models/load_model.h"
+#include "models/measured_file.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
 #include "models/shapes_file.h"
@@ -18,12 +19,13 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{
-                     "two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
-                     "two_blocks_sqrt.yaml", "shapes.yaml", "families/gated_mlp.yaml",
-                     "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
-                     "layers/loss_without_logits.yaml", "catalogue/gated-mlp-tiny.yaml",
-                     "gated/config.json", "gpus/lab.yaml"});
+  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
+                                          "two_blocks_sqrt.yaml", "shapes.yaml",
+                                          "families/gated_mlp.yaml", "families/gated_mlp_mine.yaml",
+                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
+                                          "layers/gated.yaml", "layers/loss_without_logits.yaml",
+                                          "catalogue/gated-mlp-tiny.yaml", "gated/config.json",
+                                          "gpus/lab.yaml", "my_runs.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
@@ -73,6 +75,11 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(cut.graph.ops.back().kind->name == "cut_cross_entropy");
   CHECK(parameter_count(cut.graph) == 1000 * hidden + blocks);
 
+  const LoadedModel mine =
+      load_model({.model = "gated-mlp-tiny", .library = "mine", .folders = {folder.path()}});
+  CHECK(mine.family == "gated_mlp_mine");
+  CHECK(parameter_count(mine.graph) == 2 * 1000 * hidden + 2 * 3 * hidden * 256);
+
   const LoadedModel config =
       load_model({.model = (folder.path() / "gated").string(), .folders = {folder.path()}});
   CHECK(config.name == "gated");
@@ -82,6 +89,13 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const DeviceSpec gpu = find_gpu("lab-card", {folder.path()});
   CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
   CHECK(gpu.has_rates);
+
+  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[14]));
+  REQUIRE(runs.cases.size() == 3);
+  CHECK(runs.cases[1].run->checkpointing == "every-layer");
+  CHECK(runs.cases[1].run->request.batch == 8);
+  CHECK(runs.cases[2].not_modelled == "two GPUs");
+  CHECK(runs.bounds.size() == 1);
 }
 
 }  // namespace

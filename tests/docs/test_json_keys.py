@@ -42,6 +42,9 @@ COMMANDS = {
     "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH]]),
     "models": ([EVERY, "cairn models"], [["gpt2"], ["no such model"]]),
     "gpus": ([EVERY, "cairn gpus"], [[], ["no such GPU"], ["--models", "{folder}"]]),
+    "check": ([EVERY, "cairn check"],
+              [["tests/cli/files/measured.yaml", "--bound", "p90=50%"],
+               ["tests/cli/files/measured_bounds.yaml"]]),
 }
 
 # A GPU of which nothing is known, for the rates that every built-in one has.

@@ -37,7 +37,10 @@ def cases() -> list[tuple[str, Path, bool]]:
     return ([("plain_graph", path, True) for path in right]
             + [("plain_graph", path, False) for path in wrong]
             + [("plan", path, path.stem in WRONG_MEANING) for path in plans]
-            + [("plan", ROOT / "tests/cli/files/two_blocks_every_layer.yaml", True)])
+            + [("plan", ROOT / "tests/cli/files/two_blocks_every_layer.yaml", True)]
+            + [("measurements", path, True)
+               for path in sorted((ROOT / "tests" / "measured").glob("*.yaml"))
+               + sorted((ROOT / "tests" / "cli" / "files").glob("measured*.yaml"))])
 
 
 def main() -> int:
@@ -49,7 +52,7 @@ def main() -> int:
         print(f"0 passed, 0 failed, {len(cases())} skipped")
         return 0
     validators = {}
-    for name in ("plain_graph", "plan"):
+    for name in ("plain_graph", "plan", "measurements"):
         schema = json.loads((ROOT / f"docs/schema/{name}.schema.json").read_text("utf-8"))
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[name] = jsonschema.Draft202012Validator(schema)

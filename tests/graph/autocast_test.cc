@@ -155,7 +155,7 @@ TEST_CASE("master weights and their states are fp32; without, states are like pa
   };
   for (const Row& row : {Row{"fp32", 4, 0, 8}, Row{"bf16", 2, 0, 4}, Row{"fp16", 2, 0, 4},
                          Row{"autocast-bf16", 4, 0, 8}, Row{"autocast-fp16", 4, 0, 8},
-                         Row{"bf16-master", 2, 4, 8}}) {
+                         Row{"bf16-autocast", 2, 0, 4}, Row{"bf16-master", 2, 4, 8}}) {
     CAPTURE(row.precision);
     Autocast model(row.precision);
     const TensorId x = model.x();

@@ -158,6 +158,14 @@ const std::vector<test::BadFile> kBad = {
     {"model_freeze_as_mapping.yaml",
      "model_freeze_as_mapping.yaml:2:29: a plan: key 'model': key 'freeze': expected a name or a "
      "list of names, found a mapping"},
+    {"model_lora_as_number.yaml",
+     "model_lora_as_number.yaml:2:27: a plan: key 'model': key 'lora': expected a mapping, found "
+     "'16'"},
+    {"model_lora_dropout.yaml",
+     "model_lora_dropout.yaml:2:38: a plan: key 'model': key 'lora': key 'dropout': expected a "
+     "number from 0 to below 1, found 1"},
+    {"model_lora_without_rank.yaml",
+     "model_lora_without_rank.yaml:2:27: a plan: key 'model': key 'lora': missing key 'rank'"},
     {"model_name_and_file.yaml",
      "model_name_and_file.yaml:2:21: a plan: key 'model': key 'file': expected it or 'name', found "
      "both"},
@@ -178,7 +186,11 @@ const std::vector<test::BadFile> kBad = {
      "'texts'; did you mean 'text'?"},
     {"model_precision.yaml",
      "model_precision.yaml:2:21: a plan: key 'model': key 'precision': expected one of fp32, bf16, "
-     "fp16, autocast-bf16, autocast-fp16, bf16-master, found 'bf61'; did you mean 'bf16'?"},
+     "fp16, autocast-bf16, autocast-fp16, bf16-autocast, bf16-master, found 'bf61'; did you mean "
+     "'bf16'?"},
+    {"model_quantize_int8_double.yaml",
+     "model_quantize_int8_double.yaml:2:46: a plan: key 'model': key 'quantize': key 'double': "
+     "format int8 has no scales of blocks to be quantised again"},
     {"model_set_as_list.yaml",
      "model_set_as_list.yaml:2:26: a plan: key 'model': key 'set': expected a mapping, found a "
      "list"},

@@ -44,6 +44,26 @@ ModelRequest with(void (*change)(ModelRequest&)) {
   return request;
 }
 
+Adapters random_adapters(Random& random) {
+  Adapters adapters{.rank = static_cast<std::int64_t>(1 + pick(random, 99))};
+  if (one_in(random, 2)) adapters.targets = {"*.q_proj", "all-linear"};
+  if (one_in(random, 2)) adapters.dropout = 0.1;
+  if (one_in(random, 2)) adapters.data_type = DataType::kFloat16;
+  adapters.has_magnitudes = one_in(random, 2);
+  if (one_in(random, 2)) adapters.trained_modules = {"lm_head", "a, b"};
+  return adapters;
+}
+
+Quantization random_quantization(Random& random) {
+  Quantization quantization;
+  if (one_in(random, 3)) return {.format = QuantizedFormat::kInt8, .is_double = false};
+  if (one_in(random, 2)) quantization.format = QuantizedFormat::kFp4;
+  quantization.is_double = one_in(random, 2);
+  if (one_in(random, 2)) quantization.compute_type = DataType::kBFloat16;
+  if (one_in(random, 2)) quantization.skipped_modules = {"*.down_proj"};
+  return quantization;
+}
+
 // All kinds of options, as nobody has them together.
 ModelRequest random_request(Random& random) {
   ModelRequest request{.model = one_in(random, 2) ? "gpt2" : "org/a: name",
@@ -62,6 +82,10 @@ ModelRequest random_request(Random& random) {
         std::map<std::string, std::string>{{"loss", "cut"}, {"mlp", "hf"}});
   maybe(request.freeze, std::vector<std::string>{"*norm*", "model.layers.?", "\"\\\n\t, ]"});
   maybe(request.train_only, std::vector<std::string>{"lm_head"});
+  maybe(request.optimizer_state_type, DataType::kBFloat16);
+  maybe(request.library, "torchtune");
+  maybe(request.adapters, random_adapters(random));
+  maybe(request.quantization, random_quantization(random));
   maybe(request.expert_imbalance, 1.1);
   maybe(request.expert_capacity, 1e300);
   maybe(request.text_part_only, true);
@@ -90,6 +114,10 @@ TEST_CASE("plan and origin that are written and read are the same, and written a
     CHECK(again.model->set == origin.model->set);
     CHECK(again.model->freeze == origin.model->freeze);
     CHECK(again.model->folders == origin.model->folders);
+    CHECK(again.model->adapters == origin.model->adapters);
+    CHECK(again.model->quantization == origin.model->quantization);
+    CHECK(again.model->optimizer_state_type == origin.model->optimizer_state_type);
+    CHECK(again.model->library == origin.model->library);
     CHECK(again.model->expert_capacity == origin.model->expert_capacity);
     CHECK(plan_file_text(graph, read_plan(document, graph, std::nullopt), again) == text);
   }

@@ -1,5 +1,5 @@
-"""What is kept for backward under torch.autocast over fp32 weights, to the byte: layers and models
-on a pretended GPU, whose dispatcher has the GPU's own lists (autocast.py)."""
+"""What is kept for backward under torch.autocast over fp32 or bf16 weights, to the byte: layers and
+models on a pretended GPU, whose dispatcher has the GPU's own lists (autocast.py)."""
 
 import itertools
 
@@ -19,14 +19,15 @@ import vision_test
 
 BATCH, TOKENS = 2, 32
 FP32, BF16, FP16 = torch.float32, torch.bfloat16, torch.float16
-PRECISION = {BF16: "autocast-bf16", FP16: "autocast-fp16"}
+PRECISIONS = {"autocast-bf16": (FP32, BF16), "autocast-fp16": (FP32, FP16),
+              "bf16-autocast": (BF16, BF16)}  # of weights, and what autocast casts to
 WITH_EXPERTS = ("mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3", "gpt_oss")
 DENSE = [kind for kind in models.FAMILIES if kind not in WITH_EXPERTS]
 
 
-def shown_block(cairn_on, model, block, dtype):
+def shown_block(cairn_on, model, block, precision):
     shown = cairn_on(model, "show", "--batch", BATCH, "--tokens", TOKENS, "--block", block,
-                     precision=PRECISION[dtype])
+                     precision=precision)
     assert total(cairn_storages(shown)) == shown["saved_bytes"]
     return shown
 
@@ -34,26 +35,29 @@ def shown_block(cairn_on, model, block, dtype):
 def layer_cases():
     for name, (kind, dims) in models.variants(DENSE).items():
         family = models.FAMILIES[kind]
-        for attention, block, dropout, dtype in itertools.product(
+        for attention, block, dropout, precision in itertools.product(
                 family.attentions, family.blocks, (0.0, 0.1) if family.dropouts else (0.0,),
-                (BF16, FP16) if kind in ("llama", "gpt2") else (BF16,)):
-            yield pytest.param(kind, dims, attention, block, dropout, dtype,
-                               id=f"{name}, {attention}, layer {block}, p {dropout}, {dtype}")
+                PRECISIONS):
+            if precision == "autocast-fp16" and kind not in ("llama", "gpt2"):
+                continue
+            yield pytest.param(kind, dims, attention, block, dropout, precision,
+                               id=f"{name}, {attention}, layer {block}, p {dropout}, {precision}")
 
 
-@pytest.mark.parametrize("kind, dims, attention, block, dropout, dtype", list(layer_cases()))
-def test_a_layer_keeps_what_cairn_says(cairn_on, kind, dims, attention, block, dropout, dtype):
+@pytest.mark.parametrize("kind, dims, attention, block, dropout, precision", list(layer_cases()))
+def test_a_layer_keeps_what_cairn_says(cairn_on, kind, dims, attention, block, dropout, precision):
+    weights, dtype = PRECISIONS[precision]
     with pretended_gpu() as random_states:
-        model = models.build(kind, "cuda", FP32, attention, dropout, layers=block + 1, **dims)
+        model = models.build(kind, "cuda", weights, attention, dropout, layers=block + 1, **dims)
         with autocast("cuda", dtype):
             kept = torch_storages(model, BATCH, TOKENS, block, random_states)
-    shown = shown_block(cairn_on, model, block, dtype)
+    shown = shown_block(cairn_on, model, block, precision)
     for op in shown["ops"]:  # Cairn counts the state where there is dropout
         kept.update(RNG_STATE for made in op["auxiliaries"]
                     if made["name"].endswith(".rng_state"))
     counted = cairn_storages(shown)
     config = model.config
-    if (attention == "sdpa" and getattr(config, "num_key_value_heads", None) == 1
+    if (weights == FP32 and attention == "sdpa" and getattr(config, "num_key_value_heads", None) == 1
             and any(op["kind"] == "masked_attention" for op in shown["ops"])):
         # Transformers expands one head of k, a view, and its cast is as large as all; Cairn casts
         # the one head.
@@ -153,5 +157,5 @@ def test_a_llama_layer_keeps_its_weights_copies_an_fp32_stream_and_a_cast_for_ea
     attention = 2 * rows * (2 * heads + 2 * kv_heads) * head_dim + 4 * rows * heads
     mlp = 4 * 2 * rows * ffn  # gate, silu, up, product
     assert total(kept) == copies + stream + normed + casts + attention + mlp
-    shown = shown_block(cairn_on, model, 0, BF16)
+    shown = shown_block(cairn_on, model, 0, "autocast-bf16")
     assert shown["saved_bytes"] == total(kept)

@@ -211,12 +211,23 @@ def build(kind, device="cpu", dtype=torch.bfloat16, attention="sdpa", dropout=0.
     config = config_type(**settings | dict(family.dims) | dims, attn_implementation=attention)
     config.use_cache = False
     config._experts_implementation = experts
-    with torch.device(device):
+    with torch.device(device), default_dtype(dtype if device == "cuda" else torch.float32):
         return of_type(getattr(transformers, family.model)(config), dtype).train()
 
 
+@contextlib.contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def of_type(model, dtype):
-    """The model in that type. Parameters that are fake tensors cannot be replaced, nor need be."""
+    """The model in that type. Parameters that are fake tensors cannot be replaced: they are made in
+    it."""
     return model if model.dtype == dtype else model.to(dtype)
 
 
