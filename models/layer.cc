@@ -75,9 +75,15 @@ void parse_outputs(const Document& document, Fields& fields, const Names& made, 
   }
 }
 
-// What spells a kind out runs as it stands: kernels alone.
+// What spells a kind out runs as it stands: kernels alone. Only there are lists.
 void refuse_nested_layers(const Document& document, const Layer& layer) {
-  if (layer.of_kind.empty()) return;
+  if (layer.of_kind.empty()) {
+    for (const FamilyOp& op : layer.ops) {
+      refuse_each(document, op, "only layers of an op kind have lists");
+    }
+    return;
+  }
+  refuse_each(document, layer.ops.back(), "the last op makes the layer's output, one tensor");
   for (const FamilyOp& op : layer.ops) {
     if (op.kind != nullptr) continue;
     fail_at(document, op.kind_position,

@@ -4,12 +4,15 @@ peft lies in a folder of its own (`./dev` puts it there), beside accelerate, whi
 Transformers would use any accelerate that it finds.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 import sys
+from unittest import mock
 
 import torch
 import transformers  # noqa: F401  before accelerate can be found
+from torch._subclasses.fake_tensor import FakeTensor
 
 FOLDER = pathlib.Path(sys.prefix) / "finetune"
 
@@ -25,6 +28,24 @@ def _import_peft():
 
 
 peft = _import_peft()
+
+
+def _made_anew(module, *arguments, **named):
+    for owner in module.modules():
+        for name, parameter in owner.named_parameters(recurse=False):
+            new = parameter.detach().to(*arguments, **named)
+            owner._parameters[name] = torch.nn.Parameter(new, parameter.requires_grad)
+    return module
+
+
+@contextlib.contextmanager
+def _parameters_made_anew(model):
+    """Module.to() cannot replace parameters that are fake tensors: it makes new ones of them."""
+    if not isinstance(next(model.parameters()), FakeTensor):
+        yield
+        return
+    with mock.patch.object(torch.nn.Module, "to", _made_anew):
+        yield
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +78,8 @@ class Adapters:
                                  modules_to_save=list(self.trained) or None)
         sys.path.append(str(FOLDER))
         try:
-            return peft.get_peft_model(model, config, autocast_adapter_dtype=self.fp32)
+            with _parameters_made_anew(model):
+                return peft.get_peft_model(model, config, autocast_adapter_dtype=self.fp32)
         finally:
             sys.path.remove(str(FOLDER))
 

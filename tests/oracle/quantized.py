@@ -18,6 +18,7 @@ import importlib.util
 import pathlib
 import sys
 import types
+import warnings
 from unittest import mock
 
 import torch
@@ -45,6 +46,7 @@ with libraries(), mock.patch.object(transformers.utils, "is_accelerate_available
     from transformers.integrations import bitsandbytes as integration
     from transformers.quantizers.base import get_keys_to_not_convert
 
+_functions.logger.disabled = True  # says of each product that its input is cast
 ITEM_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 
@@ -104,9 +106,11 @@ def cuda_code(chosen_kernel=lambda *shape: False):
     """`chosen_kernel(device, type, rows, out, in)`: whether few rows have a kernel that dequantises
     as it goes."""
     library = torch.library.Library("bitsandbytes", "IMPL")
-    for name in _OPS:
-        library.impl(name, _functions_of_ops[name], "CPU", allow_override=True)
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that others are replaced, and how slow the rest is
+            for name in _OPS:
+                library.impl(name, _functions_of_ops[name], "CPU", allow_override=True)
         with mock.patch.object(bnb, "matmul", _linear_8bit), \
              mock.patch.object(backend, "_gemm_4bit_use_custom_fn", chosen_kernel):
             yield
@@ -147,7 +151,8 @@ class Quantization:
         quantise = (integration.Bnb8bitQuantize if is_int8 else integration.Bnb4bitQuantize)(None)
         for name, module in quantised_modules(model).items():
             weight = f"{name}.weight"
-            made = quantise.convert({weight: before[name].weight.data}, weight, model)
+            made = quantise.convert({weight: before[name].weight.data}, full_layer_name=weight,
+                                    model=model)
             module.weight = made[weight]
             if module.bias is not None:
                 module.bias = torch.nn.Parameter(before[name].bias.data, requires_grad=False)
