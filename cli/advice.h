@@ -33,6 +33,13 @@ struct OptimizerThatFits {
   std::int64_t peak_bytes = 0;
 };
 
+// Options that change the adapters, or the weights beside them, and make the peak smaller.
+struct OptionsThatSave {
+  std::string text = {};  // "--quantize nf4"
+  std::int64_t saved_bytes = 0;
+  std::int64_t peak_bytes = 0;  // then, with the recommended strategy
+};
+
 // Full training, LoRA or QLoRA of the same model.
 struct WayToTrain {
   std::string name = {};                  // "QLoRA"

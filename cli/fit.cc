@@ -163,6 +163,7 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
                        .evaluation = best,
                        .extent = answer.extent,
                        .capacity_bytes = *input.capacity_bytes};
+  input.savings = options_that_save(what_if);
   if (it_fits) {
     input.larger = larger_batch_that_fits(what_if);
     return;
@@ -179,8 +180,8 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
 void add_ways(const FitOptions& options, const OpenedModel& opened, FitAnswer& answer) {
   if (answer.model.family.empty() || chooses_way_to_train(options.model)) return;
   const WayQuestion question = {.options = options.model,
+                                .extent = options.extent,
                                 .opened = opened,
-                                .extent = answer.extent,
                                 .device = answer.gpu ? &*answer.gpu : nullptr};
   answer.advice_input.ways = ways_with_adapters(question);
   if (answer.advice_input.ways.empty()) return;

@@ -24,9 +24,11 @@ constexpr std::array<KnownWay, 2> kWays = {{{"LoRA", "hf-lora"}, {"QLoRA", "qlor
 WayToTrain evaluated_way(const WayQuestion& question, const KnownWay& known) {
   ModelOptions options = question.options;
   options.recipe = std::string(known.recipe);
-  const LoadedModel model = load_opened_model(model_request(options), question.opened);
-  const Setting setting = {
-      .extent = question.extent, .step = model.recipe.step, .device = question.device};
+  const ModelRequest request = model_request(options);
+  const LoadedModel model = load_opened_model(request, question.opened);
+  const Setting setting = {.extent = requested_extent(question.extent, request),
+                           .step = model.recipe.step,
+                           .device = question.device};
   const Evaluation none = evaluate(model.graph, {.algorithm = Algorithm::kNone}, setting);
   const Evaluation every_layer =
       evaluate(model.graph, {.algorithm = Algorithm::kEveryLayer}, setting);

@@ -8,7 +8,6 @@
 #include "cli/advice.h"
 #include "cli/model_options.h"
 #include "graph/device_spec.h"
-#include "graph/plan.h"
 #include "models/load_model.h"
 #include "planner/evaluation.h"
 
@@ -20,8 +19,8 @@ namespace cairn {
 // With what else was typed left as it is.
 struct WayQuestion {
   const ModelOptions& options;
-  const OpenedModel& opened;  // the model's files
-  Extent extent = Extent::kPrefix;
+  const std::optional<std::string>& extent;  // as typed
+  const OpenedModel& opened;                 // the model's files
   const DeviceSpec* device = nullptr;
 };
 

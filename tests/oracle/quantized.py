@@ -2,13 +2,13 @@
 mean the same.
 
 What its layers allocate and keep is decided by Python code around kernels, and a kernel allocates
-nothing. So the Python code of its CUDA backend runs here as it is installed, on a CPU's tensors, with
-kernels that make zeros: no number that they compute means anything. How many rows a product has
-decides there whether its weight is dequantised first or by the way; here it always is first, as it is
-with more than 1,536 rows.
+nothing. So the Python code of its CUDA backend runs here as it is installed, on a CPU's tensors,
+with kernels that make zeros: no number that they compute means anything. How many rows a product
+has decides there whether its weight is dequantised first or by the way; here it always is first, as
+it is with more than 1,536 rows.
 
-bitsandbytes lies in a folder of its own (`./dev` puts it there), beside accelerate, which Transformers
-would use if it found it.
+bitsandbytes lies in a folder of its own (`./dev` puts it there), beside accelerate, which
+Transformers would use if it found it.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ class _Kernels:
         if name.startswith("cdequantize_blockwise_"):  # code, A, absmax, out, blocksize, n, stream
             item = ITEM_BYTES[name.split("_")[2]]
             return lambda *given: ctypes.memset(given[3], 0, item * given[5])
-        if name == "cdequant_mm_int32_fp16":  # A, row_stats, col_stats, out, bias, rows, cols, stream
+        if name == "cdequant_mm_int32_fp16":  # A, statistics twice, out, bias, rows, columns, stream
             return lambda *given: ctypes.memset(given[3], 0, 2 * given[5] * given[6])
         return mock.Mock(return_value=0)
 
@@ -177,8 +177,8 @@ def _state_tensors(module):
     if isinstance(module, bnb.nn.Linear8bitLt):
         return [scale for scale in (module.weight.SCB, module.state.SCB) if scale is not None]
     state = module.weight.quant_state
-    tensors = [state.absmax, state.code]
-    return tensors + ([state.offset, state.state2.absmax, state.state2.code] if state.nested else [])
+    nested = [state.offset, state.state2.absmax, state.state2.code] if state.nested else []
+    return [state.absmax, state.code, *nested]
 
 
 def resident_bytes(model):

@@ -9,7 +9,6 @@ import pytest
 import quantized
 import torch
 from adapters import Adapters
-from conftest import refused
 from live_bytes import peak_bytes, rng_state_bytes
 from peak_test import LAYERS, LARGE_VOCAB, SCALINGS, SMALL_VOCAB, unmodelled_bytes
 from quantized import Quantization
@@ -100,6 +99,8 @@ def named_bytes(model, kind, answer, checkpointed, in_loss=False, samples=(BATCH
 def cases():
     for kind, plan in itertools.product(DIMS, ("none", "every-layer")):
         for precision, (_, _, compute) in PRECISIONS.items():
+            if kind == "gpt2" and "autocast" not in precision:
+                continue
             double = precision != "bf16"
             name = f"{kind}, nf4{' nested' if double else ''}, {precision}, {plan}"
             yield pytest.param(kind, Quantization("nf4", double, compute), precision, plan, id=name)
