@@ -66,6 +66,7 @@ struct AdviceInput {
   std::optional<SizeThatFits> larger = {};
   std::optional<SizeThatFits> smaller = {};
   std::vector<OptimizerThatFits> optimizers = {};
+  std::vector<OptionsThatSave> savings = {};
   std::vector<WayToTrain> ways = {};   // besides what was asked for
   std::vector<GpuThatFits> gpus = {};  // the smallest that fit, by capacity
 };
