@@ -77,6 +77,9 @@ std::string training_text(const LoadedModel& model) {
   const std::int64_t vocab = dim_value(model, "vocab");
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
   text += fmt::format("{}, {}", precision_name(model.recipe.precision), model.recipe.optimizer);
+  if (model.recipe.optimizer_state_type) {
+    text += fmt::format(" with {} states", data_type_name(*model.recipe.optimizer_state_type));
+  }
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
   const Recipe& recipe = model.recipe;
   for (const std::string_view option : kImplementationOptions) {

@@ -10,6 +10,7 @@
 #include "models/measured_file.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
+#include "models/recipe_file.h"
 #include "models/shapes_file.h"
 #include "tests/docs/fenced_files.h"
 
@@ -25,7 +26,8 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
             "shapes.yaml", "families/gated_mlp.yaml", "families/gated_mlp_mine.yaml",
             "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
             "layers/loss_without_logits.yaml", "layers/loss_in_chunks.yaml",
-            "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml", "my_runs.yaml"});
+            "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml",
+            "recipes/lab-qlora.yaml", "my_runs.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
@@ -95,11 +97,18 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(config.recipe.precision.parameter_type == DataType::kFloat32);
   CHECK(parameter_count(config.graph) == hidden * 2 * 1000 + blocks);  // nothing is tied
 
+  const RecipeFile recipe = find_recipe("lab-qlora", {folder.path()});
+  CHECK(recipe.training.adapters->rank == 32);
+  CHECK(recipe.training.quantization->is_double);
+  ModelRequest trained{.model = "llama-3.2-1b", .tokens = 16, .set = {{"layers", "1"}}};
+  apply_recipe(recipe, trained);
+  CHECK(load_model(trained).implementations.at("norm") == "liger");
+
   const DeviceSpec gpu = find_gpu("lab-card", {folder.path()});
   CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
   CHECK(gpu.has_rates);
 
-  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[15]));
+  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[16]));
   REQUIRE(runs.cases.size() == 3);
   CHECK(runs.cases[1].run->checkpointing == "every-layer");
   CHECK(runs.cases[1].run->request.batch == 8);

@@ -22,7 +22,7 @@ WRONG_MEANING = ("inner_begins_outside", "inner_keep", "inner_leaves_parent", "k
                  "other_graph_bytes", "other_graph_costs", "other_graph_file",
                  "other_graph_is_longer", "other_graph_ops", "other_graph_saves",
                  "other_graph_without_model", "other_recipe",
-                 "where_available_twice", "in_backward_and_accumulate",
+                 "model_optimizer", "optimizer", "where_available_twice", "in_backward_and_accumulate",
                  "in_backward_and_keep_gradients", "in_backward_and_foreach",
                  "key_twice", "key_of_region_twice")  # which most readers of YAML let pass
 
