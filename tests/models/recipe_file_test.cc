@@ -102,7 +102,10 @@ const std::vector<test::BadFile> kBad = {
      "found a mapping"},
     {"optimizer.yaml",
      "optimizer.yaml:2:1: a recipe: key 'optimizer': expected one of adamw, adam, sgd, "
-     "sgd-momentum, lion, found 'adamv'; did you mean 'adamw'?"},
+     "sgd-momentum, lion, adamw-8bit, adam-8bit, lion-8bit, adamw-32bit, lion-32bit, "
+     "paged-adamw-8bit, paged-adamw-32bit, paged-lion-8bit, paged-lion-32bit, adamw-torch-8bit, "
+     "adamw-torch-4bit, adamw-torch-fp8, adafactor, adafactor-torch, muon, found 'adamv'; did you "
+     "mean 'adamw'?"},
     {"optimizer_in_backward.yaml",
      "optimizer_in_backward.yaml:2:24: a recipe: key 'optimizer_in_backward': expected true or "
      "false, found '1'"},
