@@ -293,18 +293,7 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
     add_attributes(head_->linear(), scope, attributes);
     attributes.values["softcap"] = integer_value(head_->has_cap() ? 1 : 0);
   }
-  if (const std::optional<Adapters>& adapters = request_.recipe.adapters) {
-    attributes.values["rank"] = integer_value(adapters->rank);
-    attributes.values["adapter_dropout"] = number_value(adapters->dropout);
-  }
-  if (const std::optional<Quantization>& quantization = request_.recipe.quantization) {
-    attributes.values["fp4"] = integer_value(quantization->format == QuantizedFormat::kFp4 ? 1 : 0);
-    attributes.values["nested"] = integer_value(quantization->is_double ? 1 : 0);
-    attributes.values["four_bits"] =
-        integer_value(quantization->format == QuantizedFormat::kInt8 ? 0 : 1);
-    attributes.values["autocast"] =
-        integer_value(request_.recipe.precision.autocast_type.has_value() ? 1 : 0);
-  }
+  add_recipe_values(request_.recipe, attributes);
   return attributes;
 }
 
@@ -323,6 +312,20 @@ void OpPlacing::check_layer_output(const Layer& layer, const FamilyOp& op, const
                       shape_text(expected), layer.name, shape_text(made)));
 }
 
+// What an op reads: what a name stands for, or a parameter of an adapter's base ("base.weight").
+TensorId OpPlacing::input_tensor(const FamilyOp& op, const std::string& input,
+                                 const TensorNames& names, const Place& place) const {
+  const std::size_t dot = input.find('.');
+  if (dot == std::string::npos) return names.find(input);
+  TensorId parameter = builder_.find(place.name_prefix + input);
+  for (const auto& [suffix, shared] : base_parameters_) {
+    if (suffix == input.substr(dot + 1)) parameter = shared;
+  }
+  if (parameter != kNoTensor) return parameter;
+  fail_at(*op.document, op.position,
+          fmt::format("op '{}': '{}' is no parameter of this base", op.name, input));
+}
+
 void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,
                              TensorNames& names, const Place& place) {
   count_op();
@@ -333,7 +336,9 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
                     .module = joined_module(place.module, op.module),
                     .block = place.block,
                     .autocast = op.autocast};
-  for (const std::string& input : op.inputs) request.inputs.push_back(names.find(input));
+  for (const std::string& input : op.inputs) {
+    request.inputs.push_back(input_tensor(op, input, names, place));
+  }
   if (!op.type_of.empty()) {
     request.attributes.data_type = builder_.tensor(names.find(op.type_of)).data_type;
   }
@@ -342,7 +347,7 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
     name_output(op, request.inputs[0], names);
     return;
   }
-  share_weight(op, scope, place, request);
+  share_weight(op, scope, place, request, place.adapter ? &names : nullptr);
   if (op.is_base) request.shared_parameters = base_parameters_;
   if (op.has_adapter_weights) {
     request.parameter_type = place.adapter;
@@ -368,12 +373,13 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
 }
 
 void OpPlacing::share_weight(const FamilyOp& op, const Scope& scope, const Place& place,
-                             OpRequest& request) const {
+                             OpRequest& request, const TensorNames* names) const {
   if (!op.shared_weight) return;
   const SharedWeight& shared = *op.shared_weight;
   if (shared.condition && !holds(*shared.condition, scope)) return;
   TensorId weight = builder_.find(place.name_prefix + shared.op_name + ".weight");
   if (weight == kNoTensor) weight = builder_.find(shared.op_name + ".weight");
+  if (weight == kNoTensor && names != nullptr) weight = names->find(shared.op_name);
   if (weight == kNoTensor) {
     fail_at(*op.document, op.position,
             fmt::format("op '{}': no op '{}' before it has a weight to share", op.name,
