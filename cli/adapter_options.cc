@@ -169,7 +169,7 @@ std::optional<Quantization> requested_quantization(const QuantizationOptions& op
   if (is_none) quantization.reset();
   if (options.format && !is_none) {
     const QuantizedFormat format = parse_format(*options.format);
-    // An int8 recipe says nothing of double quantisation: 4 bits begin with the default.
+    // An int8 recipe says nothing of double quantisation: 4 bits begin with the defaults.
     if (!quantization || quantization->format == QuantizedFormat::kInt8) {
       const std::vector<std::string> skipped =
           quantization ? quantization->skipped_modules : std::vector<std::string>{};

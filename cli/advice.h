@@ -33,6 +33,22 @@ struct OptimizerThatFits {
   std::int64_t peak_bytes = 0;
 };
 
+// Options that change the adapters, or the weights beside them, and make the peak smaller.
+struct OptionsThatSave {
+  std::string text = {};  // "--quantize nf4"
+  std::int64_t saved_bytes = 0;
+  std::int64_t peak_bytes = 0;  // then, with the recommended strategy
+};
+
+// Full training, LoRA or QLoRA of the same model.
+struct WayToTrain {
+  std::string name = {};                  // "QLoRA"
+  std::string recipe = {};                // that --recipe takes for it; "": what was asked for
+  std::int64_t trained_count = 0;         // parameters
+  std::int64_t training_state_bytes = 0;  // parameters, gradients, optimizer states
+  std::vector<StrategyNumbers> strategies = {};  // "none" first, each against its own "none"
+};
+
 struct GpuThatFits {
   std::string id = {};
   std::string strategy = {};  // the cheapest that fits there
@@ -50,6 +66,8 @@ struct AdviceInput {
   std::optional<SizeThatFits> larger = {};
   std::optional<SizeThatFits> smaller = {};
   std::vector<OptimizerThatFits> optimizers = {};
+  std::vector<OptionsThatSave> savings = {};
+  std::vector<WayToTrain> ways = {};   // besides what was asked for
   std::vector<GpuThatFits> gpus = {};  // the smallest that fit, by capacity
 };
 

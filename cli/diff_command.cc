@@ -9,6 +9,7 @@
 #include "cli/advice.h"
 #include "cli/command.h"
 #include "cli/diff.h"
+#include "cli/diff_reasons.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"
@@ -94,6 +95,10 @@ std::string peak_line(const char* label, const std::string& arguments, const Sid
                   peak_place(side.model.graph, side.evaluation)));
 }
 
+std::vector<DiffReason> reasons_of(const std::array<Side, 2>& sides) {
+  return diff_reasons(sides[0].model, sides[0].evaluation, sides[1].model, sides[1].evaluation);
+}
+
 std::string diff_text(const DiffOptions& options, const std::array<Side, 2>& sides,
                       const std::vector<PeakDifference>& differences, std::size_t most) {
   std::string text = peak_line("A", options.sides[0], sides[0]);
@@ -102,6 +107,9 @@ std::string diff_text(const DiffOptions& options, const std::array<Side, 2>& sid
   const std::int64_t b_bytes = sides[1].evaluation.trace.peak_bytes;
   text += labelled_text("B - A  ", fmt::format("{} ({} bytes)", signed_bytes(b_bytes - a_bytes),
                                                grouped_text(b_bytes - a_bytes)));
+  for (const DiffReason& reason : reasons_of(sides)) {
+    text += labelled_text(fmt::format("  {:>9}  ", signed_bytes(reason.bytes)), reason.text);
+  }
   if (differences.empty()) return text + "\nThe same is live at both peaks.\n";
   Table table{.columns = {{"live at the peak"},
                           {"A", Align::kRight},
@@ -148,6 +156,10 @@ std::string diff_json(const DiffOptions& options, const std::array<Side, 2>& sid
   document["b"] = side_json(options.sides[1], sides[1]);
   document["difference_bytes"] =
       sides[1].evaluation.trace.peak_bytes - sides[0].evaluation.trace.peak_bytes;
+  document["reasons"] = Json::array();
+  for (const DiffReason& reason : reasons_of(sides)) {
+    document["reasons"].push_back({{"bytes", reason.bytes}, {"text", reason.text}});
+  }
   document["differences"] = Json::array();
   for (const PeakDifference& difference : differences) {
     document["differences"].push_back({{"name", difference.name},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/header.h"
+#include "cli/ways_to_train.h"
 #include "cli/what_if.h"
 #include "graph/error.h"
 
@@ -106,10 +107,7 @@ void add_notes(FitAnswer& answer) {
 }
 
 StrategyNumbers numbers_of(const FitAnswer& answer, const Evaluation& evaluation) {
-  return {.name = evaluation.name,
-          .peak_bytes = evaluation.trace.peak_bytes,
-          .slowdown = slowdown(evaluation, answer.evaluations.front(), answer.step_flops),
-          .recompute_count = evaluation.trace.recompute_count};
+  return strategy_numbers(evaluation, answer.evaluations.front(), answer.step_flops);
 }
 
 AdviceInput numbers_for_advice(const FitAnswer& answer) {
@@ -165,6 +163,7 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
                        .evaluation = best,
                        .extent = answer.extent,
                        .capacity_bytes = *input.capacity_bytes};
+  input.savings = options_that_save(what_if);
   if (it_fits) {
     input.larger = larger_batch_that_fits(what_if);
     return;
@@ -174,6 +173,21 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
   if (input.training_state_bytes <= *input.capacity_bytes) {
     input.smaller = smaller_size_that_fits(what_if);
   }
+}
+
+// Where the user chose no way to train, the others beside what was asked for, which is full
+// training.
+void add_ways(const FitOptions& options, const OpenedModel& opened, FitAnswer& answer) {
+  if (answer.model.family.empty() || chooses_way_to_train(options.model)) return;
+  const WayQuestion question = {.options = options.model,
+                                .extent = options.extent,
+                                .opened = opened,
+                                .device = answer.gpu ? &*answer.gpu : nullptr};
+  answer.advice_input.ways = ways_with_adapters(question);
+  if (answer.advice_input.ways.empty()) return;
+  answer.ways = {way_to_train("full", answer.model, answer.advice_input.strategies)};
+  answer.ways.insert(answer.ways.end(), answer.advice_input.ways.begin(),
+                     answer.advice_input.ways.end());
 }
 
 Resized resized_models(const ModelRequest& request, const OpenedModel& opened,
@@ -212,6 +226,7 @@ FitAnswer answer_fit(const FitOptions& options) {
   answer.advice_input = numbers_for_advice(answer);
   answer.recommended =
       recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
+  add_ways(options, *opened, answer);
   ask_what_if(options, request, *opened, answer);
   if (options.explain) {
     answer.explanation = explained_terms(answer.model, answer.evaluations[answer.recommended],
@@ -223,7 +238,7 @@ FitAnswer answer_fit(const FitOptions& options) {
 }
 
 std::vector<std::string> not_counted() {
-  return {"allocator rounding and fragmentation", "LoRA and QLoRA", "several GPUs"};
+  return {"allocator rounding and fragmentation", "several GPUs"};
 }
 
 }  // namespace cairn

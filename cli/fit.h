@@ -34,6 +34,7 @@ struct FitAnswer {
   std::vector<Evaluation> evaluations = {};  // "none" first
   std::int64_t step_flops = 0;               // of one forward and backward pass
   bool slowdown_is_time = false;             // else it is of FLOPs
+  std::vector<WayToTrain> ways = {};         // this one, and others where the user chose none
   AdviceInput advice_input = {};             // its strategies are `evaluations`, in order
   std::size_t recommended = 0;
   std::string verdict = {};

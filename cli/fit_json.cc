@@ -39,6 +39,27 @@ void add_gpu(Json& document, const std::optional<DeviceSpec>& gpu) {
   document["capacity_bytes"] = gpu ? Json(capacity_bytes(*gpu)) : Json();
 }
 
+Json ways_json(const FitAnswer& answer) {
+  const std::optional<std::int64_t> capacity = answer.advice_input.capacity_bytes;
+  Json ways = Json::array();
+  for (const WayToTrain& way : answer.ways) {
+    Json json;
+    json["name"] = way.name;
+    json["recipe"] = way.recipe.empty() ? Json() : Json(way.recipe);
+    json["trained_parameter_count"] = way.trained_count;
+    json["training_state_bytes"] = way.training_state_bytes;
+    json["strategies"] = Json::array();
+    for (const StrategyNumbers& strategy : way.strategies) {
+      json["strategies"].push_back({{"name", strategy.name},
+                                    {"peak_bytes", strategy.peak_bytes},
+                                    {"slowdown", strategy.slowdown},
+                                    {"fits", capacity ? Json(fits(strategy, capacity)) : Json()}});
+    }
+    ways.push_back(std::move(json));
+  }
+  return ways;
+}
+
 }  // namespace
 
 std::string fit_json(const FitAnswer& answer) {
@@ -52,6 +73,7 @@ std::string fit_json(const FitAnswer& answer) {
   for (std::size_t i = 0; i < answer.evaluations.size(); ++i) {
     document["strategies"].push_back(strategy_json(answer, i));
   }
+  document["ways_to_train"] = ways_json(answer);
   const std::optional<std::int64_t> capacity = answer.advice_input.capacity_bytes;
   const bool it_fits = fits(answer.advice_input.strategies[answer.recommended], capacity);
   document["fits"] = capacity ? Json(it_fits) : Json();

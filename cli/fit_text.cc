@@ -7,6 +7,7 @@
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/units.h"
+#include "cli/ways_to_train.h"
 
 // `cairn fit` for people: the answer first, then what it rests on.
 
@@ -84,6 +85,9 @@ std::string fit_text(const FitAnswer& answer) {
   if (answer.gpu) text += gpu_header(*answer.gpu);
   text += extent_header(answer.extent);
   if (!answer.verdict.empty()) text += "\n" + labelled_text("", answer.verdict);
+  if (!answer.ways.empty()) {
+    text += "\n" + ways_text(answer.ways, answer.advice_input.capacity_bytes);
+  }
   text += "\n" + strategy_table(answer);
   text += "\n" + peak_text(answer);
   if (!answer.explanation.empty()) {

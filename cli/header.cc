@@ -10,6 +10,7 @@
 #include "cli/what_if.h"
 #include "graph/data_type.h"
 #include "graph/error.h"
+#include "models/quantization.h"
 #include "models/source_text.h"
 #include "models/training_keys.h"
 
@@ -20,6 +21,7 @@ constexpr std::string_view kModelLabel = "model      ";
 constexpr std::string_view kRecipeLabel = "recipe     ";
 constexpr std::string_view kTrainingLabel = "training   ";
 constexpr std::string_view kAdaptersLabel = "adapters   ";
+constexpr std::string_view kQuantizedLabel = "quantised  ";
 constexpr std::string_view kExtentLabel = "recompute  ";
 constexpr std::string_view kGpuLabel = "GPU        ";
 
@@ -75,6 +77,9 @@ std::string training_text(const LoadedModel& model) {
   const std::int64_t vocab = dim_value(model, "vocab");
   if (vocab > 0) text += fmt::format("vocabulary {}, ", grouped_text(vocab));
   text += fmt::format("{}, {}", precision_name(model.recipe.precision), model.recipe.optimizer);
+  if (model.recipe.optimizer_state_type) {
+    text += fmt::format(" with {} states", data_type_name(*model.recipe.optimizer_state_type));
+  }
   if (!model.attention.empty()) text += fmt::format(", {} attention", printable(model.attention));
   const Recipe& recipe = model.recipe;
   for (const std::string_view option : kImplementationOptions) {
@@ -141,6 +146,24 @@ std::string adapters_text(const LoadedModel& model) {
                             grouped_text(trainable_parameter_count(model.graph)));
 }
 
+// "6,979,321,856 weights in nf4, their scales too; products in bf16".
+std::string quantization_text(const LoadedModel& model) {
+  const Quantization& quantization = *model.recipe.quantization;
+  std::int64_t weights = 0;
+  for (const Tensor& tensor : model.graph.tensors) {
+    const bool is_weight = tensor.role == TensorRole::kParameter && !tensor.is_buffer;
+    if (is_weight && !is_floating(tensor.data_type)) {
+      weights += element_count(tensor.shape, tensor.name);
+    }
+  }
+  std::string text = fmt::format("{} weights in {}", grouped_text(weights),
+                                 quantized_format_name(quantization.format));
+  if (quantization.is_double) text += ", their scales too";
+  if (quantization.format == QuantizedFormat::kInt8) return text;
+  return text +
+         fmt::format("; products in {}", data_type_name(quantized_compute_type(model.recipe)));
+}
+
 std::string_view extent_text(Extent extent) {
   switch (extent) {
     case Extent::kNeeded:
@@ -197,6 +220,8 @@ std::string model_header(const LoadedModel& model) {
                          printable(model.name, std::string_view::npos), exact,
                          rounded.empty() ? "" : fmt::format(" ({})", rounded), model.family)) +
          recipe_text(model) + labelled_text(kTrainingLabel, training_text(model)) +
+         (model.recipe.quantization ? labelled_text(kQuantizedLabel, quantization_text(model))
+                                    : "") +
          (model.recipe.adapters ? labelled_text(kAdaptersLabel, adapters_text(model)) : "");
 }
 

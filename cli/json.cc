@@ -73,13 +73,9 @@ Json breakdown_json(const Trace& trace) {
 
 Json adapters_json(const std::optional<Adapters>& adapters) {
   if (!adapters) return {};
-  return {{"rank", adapters->rank},
-          {"targets", adapters->targets},
-          {"dropout", adapters->dropout},
-          {"dtype",
-           adapters->data_type ? Json(std::string(data_type_name(*adapters->data_type))) : Json()},
-          {"dora", adapters->has_magnitudes},
-          {"train", adapters->trained_modules}};
+  return {{"rank", adapters->rank},           {"targets", adapters->targets},
+          {"dropout", adapters->dropout},     {"dtype", type_or_null(adapters->data_type)},
+          {"dora", adapters->has_magnitudes}, {"train", adapters->trained_modules}};
 }
 
 void add_model(Json& document, const LoadedModel& model) {
@@ -113,6 +109,7 @@ void add_model(Json& document, const LoadedModel& model) {
   document["precision"] =
       knows_bytes_only ? Json() : Json(std::string(precision_name(model.recipe.precision)));
   document["optimizer"] = model.recipe.optimizer;
+  document["optimizer_states"] = type_or_null(model.recipe.optimizer_state_type);
   const TrainingStep& step = model.recipe.step;
   document["optimizer_loop"] = std::string(optimizer_loop_name(step.optimizer_loop));
   document["optimizer_in_backward"] = step.optimizer_in_backward;

@@ -22,10 +22,10 @@ struct RecipesOptions {
 };
 
 std::string recipes_text(const std::vector<RecipeFile>& recipes) {
-  Table table{
-      .columns = {{"recipe"}, {.header = "GPUs", .align = Align::kRight}, {"how it trains"}}};
+  Table table{.columns = {{"recipe"}, {"how it trains"}}};
   for (const RecipeFile& recipe : recipes) {
-    table.rows.push_back({recipe.name, recipe.needs_several_gpus ? "several" : "1", recipe.title});
+    table.rows.push_back(
+        {recipe.name, recipe.title + (recipe.needs_several_gpus ? "; needs several GPUs" : "")});
   }
   return table_text(table);
 }

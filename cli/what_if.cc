@@ -11,6 +11,7 @@
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "graph/same_structure.h"
+#include "graph/training_step.h"
 #include "models/gpu_catalogue.h"
 #include "sim/simulator.h"
 
@@ -147,17 +148,25 @@ bool is_worth_trying(const WhatIf& what_if) {
   return dim_value(what_if.model, "batch") > 0 && what_if.model.graph.ops.size() <= kMostOps;
 }
 
-// The peak of the same strategy with another optimizer, or another step. The plan stays; where
-// only bytes of the optimizer differ, the schedule does too.
+// The peak of the same plan with another optimizer, or another step.
 std::int64_t peak_with(const WhatIf& what_if, const ModelRequest& request) {
   const LoadedModel model = load_opened_model(request, what_if.opened);
-  const TrainingStep& step = what_if.model.recipe.step;
-  const bool has_same_schedule = request.step.optimizer_loop == step.optimizer_loop &&
-                                 request.step.optimizer_in_backward == step.optimizer_in_backward;
-  if (has_same_schedule) return simulated_peak_bytes(model.graph, what_if.evaluation.schedule);
-  return evaluate(model.graph, what_if.evaluation.strategy,
-                  {.extent = what_if.extent, .step = model.recipe.step})
-      .trace.peak_bytes;
+  const Schedule schedule = lower_training_step(model.graph, model.recipe.step,
+                                                lower(model.graph, what_if.evaluation.plan));
+  return simulated_peak_bytes(model.graph, schedule);
+}
+
+// The recommended strategy's peak where its plan may be another; empty where the model is not
+// trained so.
+std::optional<std::int64_t> replanned_peak(const WhatIf& what_if, const ModelRequest& request) {
+  try {
+    const LoadedModel model = load_opened_model(request, what_if.opened);
+    return evaluate(model.graph, what_if.evaluation.strategy,
+                    {.extent = what_if.extent, .step = model.recipe.step})
+        .trace.peak_bytes;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
 }
 
 void add_if_it_fits(const WhatIf& what_if, const ModelRequest& request, std::string text,
@@ -256,6 +265,31 @@ std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {
   step.optimizer_in_backward = true;
   add_if_it_fits(what_if, in_backward, "--optimizer-in-backward", optimizers);
   return optimizers;
+}
+
+std::vector<OptionsThatSave> options_that_save(const WhatIf& what_if) {
+  const std::optional<Adapters>& adapters = what_if.request.adapters;
+  if (!adapters || what_if.model.graph.ops.size() > kMostOps) return {};
+  std::vector<OptionsThatSave> found;
+  const auto try_out = [&](const ModelRequest& request, std::string text) {
+    const std::optional<std::int64_t> peak_bytes = replanned_peak(what_if, request);
+    const std::int64_t before_bytes = what_if.evaluation.trace.peak_bytes;
+    if (!peak_bytes || *peak_bytes >= before_bytes) return;
+    found.push_back({.text = std::move(text),
+                     .saved_bytes = before_bytes - *peak_bytes,
+                     .peak_bytes = *peak_bytes});
+  };
+  ModelRequest leaner = what_if.request;
+  leaner.adapters->dropout = 0.0;
+  leaner.adapters->data_type = DataType::kBFloat16;
+  const std::string dropout = adapters->dropout > 0.0 ? "--lora-dropout 0 " : "";
+  if (leaner.adapters != adapters) try_out(leaner, dropout + "--lora-dtype bf16");
+  if (!what_if.request.quantization) {
+    ModelRequest quantized = what_if.request;
+    quantized.quantization = Quantization{};
+    try_out(quantized, "--quantize nf4");
+  }
+  return found;
 }
 
 std::vector<GpuThatFits> gpus_that_fit(const std::vector<StrategyNumbers>& strategies,

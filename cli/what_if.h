@@ -34,9 +34,13 @@ std::optional<SizeThatFits> larger_batch_that_fits(const WhatIf& what_if);
 // not, with the cheapest strategy that fits there; at most twelve evaluations to find the size.
 std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if);
 
-// Options of the optimizer with which the same strategy fits: fewer states, or a step in backward,
+// Options of the optimizer with which the same plan fits: fewer states, or a step in backward,
 // which drops gradients as they come. Each is evaluated.
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if);
+
+// Of a model with adapters: without dropout and in bf16, and beside weights of 4 bits, as far as
+// that is not so already and makes the peak of the recommended strategy smaller.
+std::vector<OptionsThatSave> options_that_save(const WhatIf& what_if);
 
 // The (at most four) smallest GPUs on which some strategy fits, with the cheapest that does.
 std::vector<GpuThatFits> gpus_that_fit(const std::vector<StrategyNumbers>& strategies,

@@ -20,9 +20,11 @@
 #include "models/instantiate.h"
 #include "models/link_layers.h"
 #include "models/load_model.h"
+#include "models/measured_file.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
 #include "models/plan_origin.h"
+#include "models/recipe_file.h"
 #include "models/requirements.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
@@ -214,6 +216,18 @@ void plan(std::string_view bytes) {
   }
 }
 
+void recipe(std::string_view bytes) {
+  try {
+    const RecipeFile file = read_recipe(parse_document("fuzz", std::string(bytes)), "fuzz");
+    ModelRequest request{.model = "gpt2", .tokens = 8, .set = {{"layers", "1"}}};
+    apply_recipe(file, request);
+    CAIRN_CHECK(request.model == "gpt2" && request.recipe.name == "fuzz", "another model");
+    request_words(request, false);
+    follow(load_model(request).graph);
+  } catch (const InputError&) {
+  }
+}
+
 void hf_config(std::string_view bytes) {
   for (const bool text_part_only : {false, true}) {
     try {
@@ -222,6 +236,17 @@ void hf_config(std::string_view bytes) {
       load_config(found, text_part_only);
     } catch (const InputError&) {
     }
+  }
+}
+
+void measured(std::string_view bytes) {
+  try {
+    const MeasuredFile file = read_measured_file(parse_document("fuzz", std::string(bytes)));
+    for (const MeasuredCase& measured : file.cases) {
+      CAIRN_CHECK(measured.value_bytes > 0, "a value of no bytes");
+      CAIRN_CHECK(measured.run || !measured.not_modelled.empty(), "a case without a run");
+    }
+  } catch (const InputError&) {
   }
 }
 

@@ -164,8 +164,8 @@ void GraphBuilder::copy_parameters(const OpRequest& request, std::vector<TensorI
   for (TensorId& parameter : parameters) {
     const Tensor original = tensor(parameter);
     if (!is_floating(original.data_type)) {
-      throw InputError(fmt::format("op '{}': its weight is quantised, so no copy of it is trained",
-                                   request.name));
+      throw InputError(fmt::format(
+          "op '{}': its weight is quantised, so no copy of it can be trained", request.name));
     }
     OpRequest copy{.name = request.name,
                    .parameters_of = request.parameters_of,

@@ -56,6 +56,8 @@ struct Quantization {
 struct Recipe {
   Precision precision = {};
   std::string optimizer = "adamw";
+  // Of the optimizer's states; without, the type of what it works on.
+  std::optional<DataType> optimizer_state_type = {};
   // The choice for some of kImplementationOptions ({"norm", "liger"}); without, or "", the family's
   // default.
   std::map<std::string, std::string> implementations = {};

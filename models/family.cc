@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "graph/error.h"
 #include "models/family_ops.h"
@@ -11,6 +12,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr std::string_view kNoLists = "only layers of an op kind have lists";
 
 FamilyItem parse_block(const Document& document, const Node& item) {
   Fields fields(document, item, "a repeated block");
@@ -30,6 +33,7 @@ FamilyItem parse_block(const Document& document, const Node& item) {
   block.carry_from = to_text(document, carry.entries[0].value, fields.what_of("carry"));
   for (const Node& op : fields.list("ops")) {
     block.block_ops.push_back(parse_family_op(document, op));
+    refuse_each(document, block.block_ops.back(), kNoLists);
   }
   fields.refuse_unknown();
   if (block.block_ops.empty()) fail_at(document, item.position, "a repeated block has no ops");
@@ -46,6 +50,7 @@ std::vector<FamilyItem> read_items(const Document& document, Fields& fields) {
       items.push_back(parse_block(document, item));
     } else {
       items.push_back({.op = parse_family_op(document, item)});
+      refuse_each(document, items.back().op, kNoLists);
     }
     op_count += std::max<std::size_t>(1, items.back().block_ops.size());
     if (op_count > kMostFamilyOps) {

@@ -92,6 +92,7 @@ struct FamilyOp {
   std::optional<SharedWeight> shared_weight = {};
   std::string module = {};
   std::string held_until = {};  // "", a scope below, or a later op's name
+  std::string each = {};  // of a layer: ops in a row with the same run once for each item of a list
   bool is_logits = false;
   bool is_cap = false;   // of the logits: part of a loss that takes the head
   bool is_base = false;  // of an adapter's layer: the linear layer that the adapter is beside

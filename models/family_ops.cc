@@ -14,9 +14,9 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 13> kOpKeys = {
-    "op",     "in",         "out",      "if",   "weight", "logits", "cap",
-    "module", "held_until", "autocast", "base", "bare",   "weights"};
+constexpr std::array<std::string_view, 14> kOpKeys = {
+    "op",     "in",         "out",      "if",   "weight", "logits",  "cap",
+    "module", "held_until", "autocast", "base", "bare",   "weights", "each"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -174,6 +174,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   op.module = fields.optional_text("module").value_or("");
   check_length(document, op.position, fields.what_of("module"), op.module);
   op.held_until = fields.optional_text("held_until").value_or("");
+  op.each = fields.optional_text("each").value_or("");
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   op.is_cap = fields.optional_boolean("cap").value_or(false);
   op.is_base = fields.optional_boolean("base").value_or(false);
@@ -200,6 +201,11 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   parse_weights(fields, op);
   fields.refuse_unknown();
   return op;
+}
+
+void refuse_each(const Document& document, const FamilyOp& op, std::string_view why) {
+  if (op.each.empty()) return;
+  fail_at(document, op.position, fmt::format("op '{}': key 'each': {}", op.name, why));
 }
 
 std::vector<FamilyRequirement> parse_requirements(const Document& document, Fields& fields) {

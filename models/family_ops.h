@@ -19,6 +19,9 @@ PlacedExpression parse_placed_expression(const Document& document, const Node& n
 // Whether every op may have that key: op, in, out, if, weight, logits, cap, module, held_until.
 bool is_op_key(std::string_view key);
 
+// Throws for an op that would run for each item of a list, where there are none.
+void refuse_each(const Document& document, const FamilyOp& op, std::string_view why);
+
 // "require: [{that: condition, else: error}]".
 std::vector<FamilyRequirement> parse_requirements(const Document& document, Fields& fields);
 

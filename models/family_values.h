@@ -22,8 +22,8 @@ std::int64_t integer(const PlacedExpression& expression, const Scope& scope);
 struct NamedTypes {
   DataType activation = DataType::kFloat32;  // of the first input of the layer file, if in one
   DataType parameter = DataType::kFloat32;
-  DataType compute = DataType::kFloat32;  // of matrix products: autocast's, or the parameters'
-  DataType adapter = DataType::kFloat32;  // of the weights of the adapter whose layer file it is
+  DataType compute = DataType::kFloat32;    // of matrix products: autocast's, or the parameters'
+  DataType adapter = DataType::kFloat32;    // of the weights of the adapter whose layer file it is
   DataType quantized = DataType::kFloat32;  // of those of weights in 4 bits
 };
 

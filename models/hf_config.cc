@@ -190,7 +190,8 @@ ModelNumbers numbers_of_hf_config(const FoundModel& found, const Folders& folder
   check_architectures(numbers.sources[0], numbers.family);
   for (const DimSource& source : numbers.sources) read_data_type(source, numbers);
   if (find_value(root, "quantization_config") != nullptr) {
-    numbers.notes.emplace_back("quantization_config is not modelled: --quantize says how weights are stored");
+    numbers.notes.emplace_back(
+        "quantization_config is not modelled: --quantize says how weights are stored");
   }
   return numbers;
 }

@@ -75,9 +75,15 @@ void parse_outputs(const Document& document, Fields& fields, const Names& made, 
   }
 }
 
-// What spells a kind out runs as it stands: kernels alone.
+// What spells a kind out runs as it stands: kernels alone. Only there are lists.
 void refuse_nested_layers(const Document& document, const Layer& layer) {
-  if (layer.of_kind.empty()) return;
+  if (layer.of_kind.empty()) {
+    for (const FamilyOp& op : layer.ops) {
+      refuse_each(document, op, "only layers of an op kind have lists");
+    }
+    return;
+  }
+  refuse_each(document, layer.ops.back(), "the last op makes the layer's output, one tensor");
   for (const FamilyOp& op : layer.ops) {
     if (op.kind != nullptr) continue;
     fail_at(document, op.kind_position,
@@ -122,7 +128,7 @@ Layer parse_layer(Document document) {
                        fmt::format("a layer of {} has no attributes of its own", layer.of_kind));
   }
   layer.is_inline = fields.optional_boolean("inline").value_or(false);
-  if (layer.is_inline && !layer.of_kind.empty()) {
+  if (layer.is_inline && !layer.of_kind.empty() && !layer.takes_head) {
     fields.fail_at_key("inline", "what spells an op kind out is a call");
   }
   for (const Node& op : fields.list("ops")) {

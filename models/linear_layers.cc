@@ -89,6 +89,11 @@ bool names_module(std::string_view pattern, std::string_view module) {
 LinearLayers::LinearLayers(const Recipe& recipe, const Family& family,
                            const std::map<std::string, Layer>& layers)
     : recipe_(recipe), family_name_(family.name), refused_targets_(family.refused_targets) {
+  if (recipe.quantization && recipe.adapters && recipe.adapters->has_magnitudes) {
+    throw InputError(
+        "--dora and --quantize: magnitudes beside quantised weights are not in this "
+        "version; expected one of them, found both");
+  }
   if (recipe.adapters) {
     const Adapters& adapters = *recipe.adapters;
     check_adapters(adapters, recipe);
@@ -104,11 +109,6 @@ LinearLayers::LinearLayers(const Recipe& recipe, const Family& family,
     adapted_quantized_ = layer_named(layers, "lora_peft_quantized");
     CAIRN_CHECK(quantized_ != nullptr && adapted_quantized_ != nullptr,
                 "the layers of quantised weights are built in");
-    if (recipe.adapters && recipe.adapters->has_magnitudes) {
-      throw InputError(
-          "--dora and --quantize: magnitudes beside quantised weights are not in this "
-          "version; expected one of them, found both");
-    }
   }
 }
 

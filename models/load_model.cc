@@ -51,6 +51,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   for (const auto& [option, choice] : request.implementations) refuse("--" + option);
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
+  if (request.optimizer_state_type) refuse("--optimizer-states");
   if (request.adapters) refuse("--lora");
   if (request.quantization) refuse("--quantize");
   if (!request.library.empty()) refuse("--library");
@@ -152,6 +153,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
   const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
   model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
+                  .optimizer_state_type = request.optimizer_state_type,
                   .implementations = request.implementations,
                   .step = request.step,
                   .freeze = request.freeze,

@@ -83,13 +83,14 @@ void read_value(Fields& fields, MeasuredCase& measured) {
     measured.value_bytes = size_of_text(fields, "value", measured.value_text);
     return;
   }
-  const double count = fields.number("value");
-  if (count <= 0 || count * static_cast<double>(*unit) > 1e15) {
-    fields.fail_at_key("value", fmt::format("expected a number of units above 0 and within 1024 "
-                                            "TiB, found {}",
+  const double bytes = fields.number("value") * static_cast<double>(*unit);
+  constexpr double kMostBytes = 1e15;
+  if (bytes < 1 || bytes > kMostBytes) {
+    fields.fail_at_key("value", fmt::format("expected a number of units that make 1 byte to 1e15, "
+                                            "found {}",
                                             measured.value_text));
   }
-  measured.value_bytes = std::llround(count * static_cast<double>(*unit));
+  measured.value_bytes = std::llround(bytes);
 }
 
 std::int64_t read_confidence(Fields& fields) {

@@ -7,6 +7,7 @@
 
 #include "graph/error.h"
 #include "models/fields.h"
+#include "models/recipe_file.h"
 #include "models/training_keys.h"
 
 namespace cairn {
@@ -98,12 +99,27 @@ void read_checkpointing(const Document& document, Fields& fields, MeasuredRun& r
   mapping.refuse_unknown();
 }
 
-std::optional<std::int64_t> positive(Fields& fields, std::string_view key) {
-  const std::optional<std::int64_t> count = fields.optional_integer(key);
-  if (count && *count < 1) {
-    fields.fail_at_key(key, fmt::format("expected a positive integer, found {}", *count));
+// A recipe file that the knobs begin with: its strategy, and its knobs under those of the case.
+Node with_base(const Document& document, const Node& recipe, const std::string& what,
+               MeasuredRun& run) {
+  const auto base = std::find_if(recipe.entries.begin(), recipe.entries.end(),
+                                 [](const Entry& entry) { return entry.key == "base"; });
+  if (base == recipe.entries.end() || base->value.kind == NodeKind::kNull) return recipe;
+  std::string name = to_text(document, base->value, what + ": key 'base'");
+  if (looks_like_a_path(name)) name = (folder_of(document) / name).string();
+  const RecipeFile file = find_recipe(name, run.request.folders);
+  apply_recipe(file, run.request);
+  if (run.request.recipe.checkpointing) run.checkpointing = *run.request.recipe.checkpointing;
+  if (run.request.recipe.extent) run.extent = *run.request.recipe.extent;
+  Node knobs{.kind = NodeKind::kMapping, .entries = {}};
+  for (const Entry& entry : file.document.root.entries) {
+    const std::vector<std::string> others = {"title",         "sources", "where_available",
+                                             "checkpointing", "gpus",    "notes"};
+    if (std::find(others.begin(), others.end(), entry.key) == others.end()) {
+      knobs.entries.push_back(entry);
+    }
   }
-  return count;
+  return merged_mapping(knobs, recipe);
 }
 
 }  // namespace
@@ -129,11 +145,14 @@ MeasuredRun read_measured_run(const Document& document, const Node& model, const
     read_model_mapping(document, model, what_model, run);
   }
   if (recipe == nullptr) return run;
-  Fields fields(document, *recipe, what + ": key 'recipe'");
+  const std::string what_recipe = what + ": key 'recipe'";
+  const Node knobs = with_base(document, *recipe, what_recipe, run);
+  Fields fields(document, knobs, what_recipe);
+  fields.optional_text("base");
   read_training_keys(document, fields, run.request);
-  run.request.batch = positive(fields, "batch").value_or(1);
-  run.request.tokens = positive(fields, "tokens");
-  run.request.vocab = positive(fields, "vocab");
+  run.request.batch = fields.optional_count("batch").value_or(1);
+  run.request.tokens = fields.optional_count("tokens");
+  run.request.vocab = fields.optional_count("vocab");
   read_checkpointing(document, fields, run);
   fields.refuse_unknown();
   return run;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "graph/checked.h"
 #include "graph/error.h"
 #include "models/optimizer_bytes.h"
 
@@ -172,6 +173,37 @@ const BytesOf& bytes_in(const OptimizerRow& row, OptimizerLoop loop) {
   CAIRN_CHECK(false, "unknown optimizer loop");
 }
 
+// One kernel that reads states of another type than what it steps: torchtitan 0.3.0
+// (fused_opt_states_bf16), Megatron-LM (--exp-avg-dtype), Transformers' AnyPrecisionAdamW.
+BytesOf with_states_of(DataType type, const BytesOf& bytes_of) {
+  return [type, bytes_of](const SteppedParameter& parameter) {
+    OptimizerBytes bytes = bytes_of(parameter);
+    const std::int64_t elements = bytes.state_bytes / bytes_per_element(parameter.type);
+    bytes.state_bytes = checked_multiply(elements, bytes_per_element(type),
+                                         "parameter '{}': its optimizer states", parameter.name);
+    return bytes;
+  };
+}
+
+void check_state_type(const OptimizerRow& row, const Recipe& recipe) {
+  const std::string_view type = data_type_name(*recipe.optimizer_state_type);
+  if (recipe.step.optimizer_loop != OptimizerLoop::kFused) {
+    throw InputError(fmt::format(
+        "--optimizer-states {} and --optimizer-loop {}: states of another type are counted in one "
+        "kernel; expected fused",
+        type, optimizer_loop_name(recipe.step.optimizer_loop)));
+  }
+  if (!row.needs_shapes) return;
+  std::vector<std::string> names;
+  for (const OptimizerRow& other : rows()) {
+    if (!other.needs_shapes) names.push_back(other.name);
+  }
+  throw InputError(
+      fmt::format("--optimizer-states {} and --optimizer {}: its states have a format of their "
+                  "own; expected one of {}",
+                  type, row.name, join_names(names)));
+}
+
 }  // namespace
 
 OptimizerRule optimizer_rule(const Recipe& recipe) {
@@ -195,7 +227,10 @@ OptimizerRule optimizer_rule(const Recipe& recipe) {
     throw InputError(fmt::format("--optimizer {} has no {} loop: expected --optimizer-loop {}",
                                  row.name, optimizer_loop_name(loop), fmt::join(names, " or ")));
   }
-  return {.bytes_of = bytes_of,
+  if (recipe.optimizer_state_type) check_state_type(row, recipe);
+  return {.bytes_of = recipe.optimizer_state_type
+                          ? with_states_of(*recipe.optimizer_state_type, bytes_of)
+                          : bytes_of,
           .makes_states_one_by_one = row.makes_states_one_by_one,
           .is_per_parameter = recipe.step.optimizer_in_backward};
 }

@@ -225,7 +225,11 @@ void OpPlacing::give_head(const Scope& scope, const Place& place, OpRequest& req
   request.parameters_of = linear.name;
   request.module = linear.module;
   request.is_logits = true;
-  share_weight(linear, scope, place, request);
+  for (const char* const suffix : {"weight", "bias"}) {  // of the head's first chunk
+    const TensorId made = builder_.find(fmt::format("{}.{}", linear.name, suffix));
+    if (made != kNoTensor) request.shared_parameters.emplace_back(suffix, made);
+  }
+  if (request.shared_parameters.empty()) share_weight(linear, scope, place, request);
 }
 
 // One op of a layer file. The base of an adapter may have a layer of its own.
@@ -238,6 +242,21 @@ void OpPlacing::add_layer_op(const FamilyOp& op, const std::string& name, const 
     add_plain_op(op, name, attributes, names, place);
   } else {
     add_layer(*base, op, name, attributes, names, place);
+  }
+}
+
+// All ops of a layer file but the last.
+void OpPlacing::add_layer_ops(const Layer& layer, const FamilyOp& op, const Scope& attributes,
+                              TensorNames& names, const Place& place, HeldNames& held) {
+  std::size_t i = 0;
+  while (i + 1 < layer.ops.size()) {
+    if (!layer.ops[i].each.empty()) {
+      i = add_items(layer, i, attributes, names, place, held);
+      continue;
+    }
+    add_layer_op(layer.ops[i], layer.ops[i].name, attributes, names, place, op.is_logits);
+    hold_names(layer.ops[i], names, held);
+    ++i;
   }
 }
 
@@ -258,14 +277,11 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
     base_parameters_ = std::move(shared.shared_parameters);
   }
   HeldNames held;
-  hold_arguments(op, names, held);
-  for (std::size_t i = 0; i + 1 < layer.ops.size(); ++i) {
-    add_layer_op(layer.ops[i], layer.ops[i].name, attributes, inside, within, op.is_logits);
-    hold_names(layer.ops[i], inside, held);
-  }
+  if (!layer.is_inline) hold_arguments(op, names, held);
+  layer_takes_head_ = layer.takes_head;
+  add_layer_ops(layer, op, attributes, inside, within, held);
   within.name_prefix = place.name_prefix;
   const FamilyOp& last = layer.ops.back();
-  layer_takes_head_ = layer.takes_head;
   add_layer_op(last, name, attributes, inside, within, op.is_logits);
   layer_takes_head_ = false;
   hold_names(last, inside, held);
@@ -292,6 +308,8 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
   if (layer.takes_head) {
     add_attributes(head_->linear(), scope, attributes);
     attributes.values["softcap"] = integer_value(head_->has_cap() ? 1 : 0);
+    const Shape& input = builder_.tensor(head_->input()).shape;
+    if (input.size() == 3) attributes.values["tokens"] = integer_value(input[1]);
   }
   add_recipe_values(request_.recipe, attributes);
   return attributes;
@@ -312,20 +330,6 @@ void OpPlacing::check_layer_output(const Layer& layer, const FamilyOp& op, const
                       shape_text(expected), layer.name, shape_text(made)));
 }
 
-// What an op reads: what a name stands for, or a parameter of an adapter's base ("base.weight").
-TensorId OpPlacing::input_tensor(const FamilyOp& op, const std::string& input,
-                                 const TensorNames& names, const Place& place) const {
-  const std::size_t dot = input.find('.');
-  if (dot == std::string::npos) return names.find(input);
-  TensorId parameter = builder_.find(place.name_prefix + input);
-  for (const auto& [suffix, shared] : base_parameters_) {
-    if (suffix == input.substr(dot + 1)) parameter = shared;
-  }
-  if (parameter != kNoTensor) return parameter;
-  fail_at(*op.document, op.position,
-          fmt::format("op '{}': '{}' is no parameter of this base", op.name, input));
-}
-
 void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,
                              TensorNames& names, const Place& place) {
   count_op();
@@ -336,9 +340,7 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
                     .module = joined_module(place.module, op.module),
                     .block = place.block,
                     .autocast = op.autocast};
-  for (const std::string& input : op.inputs) {
-    request.inputs.push_back(input_tensor(op, input, names, place));
-  }
+  request.inputs = input_tensors(op, names, place);
   if (!op.type_of.empty()) {
     request.attributes.data_type = builder_.tensor(names.find(op.type_of)).data_type;
   }
@@ -362,14 +364,8 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
   const std::vector<TensorId> outputs =
       with_place(*op.document, op.position, [&] { return builder_.add_op(request); });
   if (op.is_logits) builder_.mark_logits(outputs[0]);
-  if (op.output_names.empty()) {
-    names.set(op.name, outputs[0]);
-    return;
-  }
   check_output_names(op, outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    names.set(op.output_names[i], outputs[i]);
-  }
+  name_outputs(op, outputs, names);
 }
 
 void OpPlacing::share_weight(const FamilyOp& op, const Scope& scope, const Place& place,

@@ -81,6 +81,10 @@ class OpPlacing {
                      const Place& place, HeldNames& outer_held);
   void add_layer(const Layer& layer, const FamilyOp& op, const std::string& name,
                  const Scope& scope, TensorNames& names, const Place& place);
+  std::size_t add_items(const Layer& layer, std::size_t first, const Scope& attributes,
+                        TensorNames& names, const Place& place, HeldNames& held);
+  void add_layer_ops(const Layer& layer, const FamilyOp& op, const Scope& attributes,
+                     TensorNames& names, const Place& place, HeldNames& held);
   void add_layer_op(const FamilyOp& op, const std::string& name, const Scope& attributes,
                     TensorNames& names, const Place& place, bool is_head);
   std::optional<DataType> adapter_type(const Layer& layer) const;
@@ -89,6 +93,10 @@ class OpPlacing {
                         const Place& place) const;
   void add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,
                     TensorNames& names, const Place& place);
+  std::vector<TensorId> input_tensors(const FamilyOp& op, const TensorNames& names,
+                                      const Place& place) const;
+  static void name_outputs(const FamilyOp& op, const std::vector<TensorId>& outputs,
+                           TensorNames& names);
   void hold_names(const FamilyOp& op, const TensorNames& names, HeldNames& held);
   void count_op();
   void give_head(const Scope& scope, const Place& place, OpRequest& request) const;
@@ -106,7 +114,7 @@ class OpPlacing {
   std::optional<HeadInLoss> head_ = {};  // of a loss that takes it
   // Parameters of other ops that the base of the adapter in work shares.
   std::vector<std::pair<std::string, TensorId>> base_parameters_ = {};
-  bool layer_takes_head_ = false;  // the one whose last op is being added
+  bool layer_takes_head_ = false;  // the one whose ops are being added
   HeldNames block_held_ = {};      // until the repeated block in work ends; outside of one, forward
   HeldNames outside_block_held_ = {};
   HeldNames forward_held_ = {};

@@ -80,6 +80,13 @@ std::vector<std::string> quantization_notes(const Graph& graph, const Recipe& re
         "leaves them as they are",
         option));
   }
+  if (recipe.quantization->format == QuantizedFormat::kInt8) {
+    notes.push_back(fmt::format(
+        "{}: bitsandbytes keeps the inputs of its layers where torch's checkpoints with "
+        "use_reentrant=False do not see them, and drops none; plans with regions need "
+        "use_reentrant=True (--extent whole)",
+        option));
+  }
   if (!recipe.adapters) {
     notes.push_back(
         fmt::format("{}: quantised weights are frozen, all others are trained; Transformers' "

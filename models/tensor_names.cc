@@ -1,5 +1,7 @@
 #include "models/tensor_names.h"
 
+#include <algorithm>
+
 namespace cairn {
 
 TensorId TensorNames::find(std::string_view name) const {
@@ -9,6 +11,25 @@ TensorId TensorNames::find(std::string_view name) const {
     }
   }
   return kNoTensor;
+}
+
+void TensorNames::set_list(std::string_view name, std::vector<TensorId> tensors) {
+  lists_.emplace_back(name, std::move(tensors));
+}
+
+const std::vector<TensorId>* TensorNames::find_list(std::string_view name) const {
+  const auto is_named = [&](const auto& entry) { return entry.first == name; };
+  for (const TensorNames* table = this; table != nullptr; table = table->outer_) {
+    const auto list = std::find_if(table->lists_.begin(), table->lists_.end(), is_named);
+    if (list != table->lists_.end()) return &list->second;
+    const bool ends = table->outer_ == nullptr || table->outer_->lists_.empty();
+    if (ends || std::any_of(table->entries_.begin(), table->entries_.end(), is_named)) break;
+  }
+  return nullptr;
+}
+
+void HeldNames::take(const HeldNames& other) {
+  entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
 }
 
 void HeldNames::take(const HeldNames& other, std::string_view scope) {

@@ -22,9 +22,15 @@ class TensorNames {
   // kNoTensor where there is none of that name.
   TensorId find(std::string_view name) const;
 
+  // A name that stands for several tensors, until an inner table gives it one.
+  void set_list(std::string_view name, std::vector<TensorId> tensors);
+  // nullptr where the name is none of a list.
+  const std::vector<TensorId>* find_list(std::string_view name) const;
+
  private:
   const TensorNames* outer_ = nullptr;
   std::vector<std::pair<std::string_view, TensorId>> entries_ = {};
+  std::vector<std::pair<std::string_view, std::vector<TensorId>>> lists_ = {};
 };
 
 // Tensors that names of one list of ops hold (rule 1a), and until which op of it: a scope.
@@ -33,6 +39,7 @@ class HeldNames {
   void hold(TensorId tensor, std::string_view scope) { entries_.emplace_back(scope, tensor); }
   // What another list holds until its own end, until the end of this one.
   void take(const HeldNames& other, std::string_view scope);
+  void take(const HeldNames& other);
 
   std::vector<TensorId> held_until(std::string_view scope) const;
 

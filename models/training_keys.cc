@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "graph/error.h"
@@ -30,10 +31,21 @@ std::string read_name(Fields& fields, std::string_view key) {
   return name.value_or("");
 }
 
+// As --optimizer takes it, by Transformers' names too.
+std::string read_optimizer_name(Fields& fields) {
+  const std::optional<std::string> text = fields.optional_text("optimizer");
+  if (!text) return ModelRequest{}.optimizer;
+  const std::vector<std::string> names = optimizer_names();
+  std::string name = optimizer_name(*text);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    fields.optional_one_of("optimizer", names);  // refuses it
+  }
+  return name;
+}
+
 void read_optimizer(Fields& fields, ModelRequest& request) {
   TrainingStep& step = request.step;
-  request.optimizer =
-      fields.optional_one_of("optimizer", optimizer_names()).value_or(ModelRequest{}.optimizer);
+  request.optimizer = read_optimizer_name(fields);
   step.optimizer_loop = parse_optimizer_loop(
       fields.optional_one_of("optimizer_loop", optimizer_loop_names()).value_or("fused"));
   step.optimizer_in_backward = fields.optional_boolean("optimizer_in_backward").value_or(false);

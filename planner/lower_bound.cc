@@ -170,7 +170,9 @@ void LowerBounds::improve(std::size_t block_count, std::int64_t budget_bytes, Pr
   const double room = room_bytes(block_count, budget_bytes);
   BlockCut low = at_price(0).sums[block_count];
   BlockCut high = at_price(kDearest).sums[block_count];
-  for (int step = 0; step < kMostSteps && low.bytes > high.bytes; ++step) {
+  // Cuts are rounded: where the dearer one seems cheaper there is no line between, and no price.
+  const auto has_line = [&] { return low.bytes > high.bytes && low.cost <= high.cost; };
+  for (int step = 0; step < kMostSteps && has_line(); ++step) {
     Priced priced = at_price((high.cost - low.cost) / (low.bytes - high.bytes));
     const BlockCut sum = priced.sums[block_count];
     if (bound(priced, block_count, budget_bytes) > bound(best, block_count, budget_bytes)) {

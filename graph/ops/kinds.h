@@ -70,6 +70,7 @@ OpKindInfo combine_kind();
 
 // Losses.
 OpKindInfo cross_entropy_kind();
+OpKindInfo cross_entropy_compiled_kind();
 OpKindInfo cross_entropy_in_place_kind();
 OpKindInfo fused_linear_cross_entropy_kind();
 OpKindInfo chunked_linear_cross_entropy_kind();
@@ -104,6 +105,7 @@ OpKindInfo mean_kind();
 OpKindInfo sum_kind();
 OpKindInfo slice_kind();
 OpKindInfo split_kind();
+OpKindInfo split_ids_kind();
 OpKindInfo split_heads_kind();
 OpKindInfo merge_heads_kind();
 OpKindInfo cat_kind();

@@ -44,21 +44,8 @@ OpDerivation derive_slice(const OpContext& op) {
   return partial_view(op, with_last_dim(input.shape, width));
 }
 
-// All parts: the gradients of the parts are concatenated into a new tensor.
-OpDerivation derive_split(const OpContext& op) {
-  const Tensor& input = *op.inputs[0];
-  OpDerivation result{.backward = {.moved_bytes = product(op, {2, input.bytes})}};
-  for (const std::int64_t width : part_widths(op, input)) {
-    result.outputs.push_back({.suffix = std::to_string(result.outputs.size()),
-                              .data_type = input.data_type,
-                              .shape = with_last_dim(input.shape, width),
-                              .view_of_input = 0});
-  }
-  return result;
-}
-
-// The dim to concatenate along, from 0.
-std::size_t concatenated_dim(const OpContext& op) {
+// The dim to cut or concatenate along, from 0.
+std::size_t stated_dim(const OpContext& op) {
   last_dim(op, *op.inputs[0]);  // there has to be one
   const auto rank = static_cast<std::int64_t>(op.inputs[0]->shape.size());
   const std::int64_t axis = op.attributes.axis;
@@ -68,10 +55,42 @@ std::size_t concatenated_dim(const OpContext& op) {
   return static_cast<std::size_t>(axis < 0 ? rank + axis : axis);
 }
 
+// torch.split of a size: parts of `width` along the dim, of which the last may be smaller.
+std::vector<std::int64_t> widths_of_size(const OpContext& op, std::int64_t extent) {
+  if (op.attributes.parts > 0 || !op.attributes.widths.empty()) {
+    refuse(op, "takes one of 'width', 'parts' and 'widths'");
+  }
+  const std::int64_t count = (extent - 1) / op.attributes.width + 1;
+  if (count > kMostParts) refuse(op, fmt::format("{} parts are too many", count));
+  std::vector<std::int64_t> widths(static_cast<std::size_t>(count), op.attributes.width);
+  widths.back() = extent - (count - 1) * op.attributes.width;
+  return widths;
+}
+
+// All parts: the gradients of the parts are concatenated into a new tensor.
+OpDerivation derive_split(const OpContext& op) {
+  const Tensor& input = *op.inputs[0];
+  const std::size_t dim = stated_dim(op);
+  if (op.attributes.width == 0 && dim + 1 != input.shape.size()) {
+    refuse(op, "along another dim than the last it needs 'width'");
+  }
+  OpDerivation result{.backward = {.moved_bytes = product(op, {2, input.bytes})}};
+  for (const std::int64_t width :
+       op.attributes.width > 0 ? widths_of_size(op, input.shape[dim]) : part_widths(op, input)) {
+    Shape shape = input.shape;
+    shape[dim] = width;
+    result.outputs.push_back({.suffix = std::to_string(result.outputs.size()),
+                              .data_type = input.data_type,
+                              .shape = std::move(shape),
+                              .view_of_input = 0});
+  }
+  return result;
+}
+
 // Concatenates along one dim; the gradients are slices of the output's gradient, cast for an input
 // of another type.
 OpDerivation derive_cat(const OpContext& op) {
-  const std::size_t dim = concatenated_dim(op);
+  const std::size_t dim = stated_dim(op);
   std::int64_t extent = 0;
   DataType type = op.inputs[0]->data_type;
   Shape outside = op.inputs[0]->shape;
@@ -114,7 +133,18 @@ OpKindInfo slice_kind() {
 OpKindInfo split_kind() {
   return {.name = "split",
           .source = "derivatives.yaml: split, split_with_sizes",
-          .attributes = {AttributeKey::kParts, AttributeKey::kWidths},
+          .attributes = {AttributeKey::kParts, AttributeKey::kWidths, AttributeKey::kWidth,
+                         AttributeKey::kAxis},
+          .derive = derive_split,
+          .autocast = AutocastList::kNone};
+}
+
+OpKindInfo split_ids_kind() {
+  return {.name = "split_ids",
+          .source = "torch.split",
+          .integer_inputs = {0},
+          .attributes = {AttributeKey::kParts, AttributeKey::kWidths, AttributeKey::kWidth,
+                         AttributeKey::kAxis},
           .derive = derive_split,
           .autocast = AutocastList::kNone};
 }
@@ -123,7 +153,7 @@ OpKindInfo cat_kind() {
   return {.name = "cat",
           .source = "derivatives.yaml: cat",
           .min_inputs = 1,
-          .max_inputs = 64,
+          .max_inputs = kMostParts,
           .attributes = {AttributeKey::kAxis},
           .derive = derive_cat,
           .autocast = AutocastList::kNone};

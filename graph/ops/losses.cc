@@ -58,7 +58,32 @@ OpDerivation derive_nll_loss(const OpContext& op) {
           .backward = memory_bound_cost()};
 }
 
+// The upcast, log-softmax and loss of torch.nn.functional.cross_entropy as one torch.compile
+// region: of a row its fp32 maximum and the logarithm of its sum are kept beside the logits, from
+// which Backward makes their gradient in one kernel.
+OpDerivation derive_cross_entropy_compiled(const OpContext& op) {
+  check_labels(op);
+  const Tensor& logits = *op.inputs[0];
+  Shape rows = logits.shape;
+  rows.back() = 1;
+  return {.outputs = {scalar_loss()},
+          .auxiliaries = {{.suffix = "maximum", .data_type = DataType::kFloat32, .shape = rows},
+                          {.suffix = "log_sum", .data_type = DataType::kFloat32, .shape = rows}},
+          .saved = {.inputs = {0, 1}, .auxiliaries = {0, 1}},
+          .forward = memory_bound_cost(),
+          .backward = memory_bound_cost()};
+}
+
 }  // namespace
+
+OpKindInfo cross_entropy_compiled_kind() {
+  return {.name = "cross_entropy_compiled",
+          .source = "torch 2.13 _functorch/partitioners.py",
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .integer_inputs = {1},
+          .derive = derive_cross_entropy_compiled};
+}
 
 OpKindInfo cross_entropy_kind() {
   return {.name = "cross_entropy",

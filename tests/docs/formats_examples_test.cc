@@ -10,6 +10,7 @@
 #include "models/measured_file.h"
 #include "models/plain_graph.h"
 #include "models/plan_file.h"
+#include "models/recipe_file.h"
 #include "models/shapes_file.h"
 #include "tests/docs/fenced_files.h"
 
@@ -19,13 +20,14 @@ namespace {
 TEST_CASE("the example files of docs/formats.md are read as the page says") {
   const test::TemporaryFolder folder;
   const std::vector<std::string> files = test::write_fenced_files("docs/formats.md", folder.path());
-  CHECK(files == std::vector<std::string>{"two_blocks.yaml", "chain.json", "two_blocks_plan.yaml",
-                                          "two_blocks_sqrt.yaml", "shapes.yaml",
-                                          "families/gated_mlp.yaml", "families/gated_mlp_mine.yaml",
-                                          "sections/language_model.yaml", "layers/geglu_eager.yaml",
-                                          "layers/gated.yaml", "layers/loss_without_logits.yaml",
-                                          "catalogue/gated-mlp-tiny.yaml", "gated/config.json",
-                                          "gpus/lab.yaml", "my_runs.yaml"});
+  CHECK(files ==
+        std::vector<std::string>{
+            "two_blocks.yaml", "chain.json", "two_blocks_plan.yaml", "two_blocks_sqrt.yaml",
+            "shapes.yaml", "families/gated_mlp.yaml", "families/gated_mlp_mine.yaml",
+            "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
+            "layers/loss_without_logits.yaml", "layers/loss_in_chunks.yaml",
+            "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml",
+            "recipes/lab-qlora.yaml", "my_runs.yaml"});
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
@@ -75,6 +77,15 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(cut.graph.ops.back().kind->name == "cut_cross_entropy");
   CHECK(parameter_count(cut.graph) == 1000 * hidden + blocks);
 
+  const LoadedModel chunked = load_model({.model = "gated-mlp-tiny",
+                                          .tokens = 200,
+                                          .implementations = {{"loss", "chunked"}},
+                                          .folders = {folder.path()}});
+  CHECK(parameter_count(chunked.graph) == 1000 * hidden + blocks);
+  CHECK(std::count_if(chunked.graph.ops.begin(), chunked.graph.ops.end(), [](const Op& op) {
+          return op.kind->name == "nll_loss";
+        }) == 2);  // of 128 tokens and 72
+
   const LoadedModel mine =
       load_model({.model = "gated-mlp-tiny", .library = "mine", .folders = {folder.path()}});
   CHECK(mine.family == "gated_mlp_mine");
@@ -86,11 +97,18 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(config.recipe.precision.parameter_type == DataType::kFloat32);
   CHECK(parameter_count(config.graph) == hidden * 2 * 1000 + blocks);  // nothing is tied
 
+  const RecipeFile recipe = find_recipe("lab-qlora", {folder.path()});
+  CHECK(recipe.training.adapters->rank == 32);
+  CHECK(recipe.training.quantization->is_double);
+  ModelRequest trained{.model = "llama-3.2-1b", .tokens = 16, .set = {{"layers", "1"}}};
+  apply_recipe(recipe, trained);
+  CHECK(load_model(trained).implementations.at("norm") == "liger");
+
   const DeviceSpec gpu = find_gpu("lab-card", {folder.path()});
   CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
   CHECK(gpu.has_rates);
 
-  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[14]));
+  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[16]));
   REQUIRE(runs.cases.size() == 3);
   CHECK(runs.cases[1].run->checkpointing == "every-layer");
   CHECK(runs.cases[1].run->request.batch == 8);

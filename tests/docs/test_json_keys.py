@@ -19,12 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN_GRAPH = "tests/models/graphs/x4_flash_attention.yaml"
 NAMED = ("dims", "dim_origins", "implementations")  # whose keys are the model's own
 EVERY, MODEL = "In every answer", "The model"
+# Models that show what most have not: adapters, quantised weights, types.
+TRAINED = ["llama-3.2-1b", "--set", "layers=2", "--tokens", "16"]
+RECIPES = [TRAINED + ["--recipe", "qlora", "--optimizer-states", "bf16"],
+           TRAINED + ["--lora", "4", "--quantize", "int8"]]
 
 # command: (the sections whose keys it prints, command lines that together show every key and null)
 COMMANDS = {
     "fit": ([EVERY, MODEL, "cairn fit"],
             [["gpt2", "--gpu", "rtx4090"], ["gpt2", "--gpu", "24GiB", "--explain"], ["gpt2"], [PLAIN_GRAPH],
-             ["llama-3.1-8b", "--gpu", "rtx4090"]]),
+             ["llama-3.1-8b", "--gpu", "rtx4090"], *RECIPES]),
     "plan": ([EVERY, MODEL, "cairn plan"],
              [["gpt2", "--batch", "8", "--budget", "60%", "--for", "hf", "--keep", "*.attn",
                "--compare"],
@@ -35,12 +39,14 @@ COMMANDS = {
               ["gpt2", "--batch", "8", "--budget", "60%", "--compare", "--recompute", "*.up"],
               ["gpt2", "--budget", "60%", "--shapes", "{folder}/shapes.yaml"],
               ["resnet-50", "--budget", "60%", "--shapes", "{folder}/images.yaml"],
-              ["gpt2", "--budget", "1GiB", "--for", "hf"], [PLAIN_GRAPH, "--frontier"]]),
+              ["gpt2", "--budget", "1GiB", "--for", "hf"], [PLAIN_GRAPH, "--frontier"],
+              *[recipe + ["--budget", "60%"] for recipe in RECIPES]]),
     "simulate": ([EVERY, MODEL, "cairn simulate"],
                  [["gpt2", "--gpu", "rtx4090", "--checkpointing", "sqrt"], ["gpt2"],
-                  [PLAIN_GRAPH]]),
-    "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH]]),
+                  [PLAIN_GRAPH], *RECIPES]),
+    "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH], *RECIPES]),
     "models": ([EVERY, "cairn models"], [["gpt2"], ["no such model"]]),
+    "recipes": ([EVERY, "cairn recipes"], [[], ["no such recipe"]]),
     "gpus": ([EVERY, "cairn gpus"], [[], ["no such GPU"], ["--models", "{folder}"]]),
     "check": ([EVERY, "cairn check"],
               [["tests/cli/files/measured.yaml", "--bound", "p90=50%"],

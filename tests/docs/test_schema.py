@@ -22,6 +22,8 @@ WRONG_MEANING = ("inner_begins_outside", "inner_keep", "inner_leaves_parent", "k
                  "other_graph_bytes", "other_graph_costs", "other_graph_file",
                  "other_graph_is_longer", "other_graph_ops", "other_graph_saves",
                  "other_graph_without_model", "other_recipe",
+                 "model_optimizer", "optimizer", "where_available_twice", "in_backward_and_accumulate",
+                 "in_backward_and_keep_gradients", "in_backward_and_foreach",
                  "key_twice", "key_of_region_twice")  # which most readers of YAML let pass
 
 # What is no YAML at all.
@@ -34,9 +36,13 @@ def cases() -> list[tuple[str, Path, bool]]:
     right = sorted(SAMPLES.glob("*.yaml")) + sorted(SAMPLES.glob("bad/meaning/*.yaml"))
     plans = [path for path in sorted((ROOT / "tests/models/bad/plans").glob("*.yaml"))
              if path.stem not in NO_YAML]
+    recipes = [path for path in sorted((ROOT / "tests/models/bad/recipes").glob("*.yaml"))
+               if path.stem not in NO_YAML]
     return ([("plain_graph", path, True) for path in right]
             + [("plain_graph", path, False) for path in wrong]
             + [("plan", path, path.stem in WRONG_MEANING) for path in plans]
+            + [("recipe", path, path.stem in WRONG_MEANING) for path in recipes]
+            + [("recipe", path, True) for path in sorted((ROOT / "models/recipes").glob("*.yaml"))]
             + [("plan", ROOT / "tests/cli/files/two_blocks_every_layer.yaml", True)]
             + [("measurements", path, True)
                for path in sorted((ROOT / "tests" / "measured").glob("*.yaml"))
@@ -46,16 +52,20 @@ def cases() -> list[tuple[str, Path, bool]]:
 def main() -> int:
     try:
         import jsonschema
+        import referencing
         import yaml
     except ImportError as missing:
         print(f"{missing}")
         print(f"0 passed, 0 failed, {len(cases())} skipped")
         return 0
     validators = {}
-    for name in ("plain_graph", "plan", "measurements"):
+    registry = referencing.Registry()  # a schema refers to an earlier one by its file's name
+    for name in ("plain_graph", "plan", "measurements", "recipe"):
         schema = json.loads((ROOT / f"docs/schema/{name}.schema.json").read_text("utf-8"))
         jsonschema.Draft202012Validator.check_schema(schema)
-        validators[name] = jsonschema.Draft202012Validator(schema)
+        registry = registry.with_resource(f"{name}.schema.json",
+                                          referencing.Resource.from_contents(schema))
+        validators[name] = jsonschema.Draft202012Validator(schema, registry=registry)
     failed = 0
     for name, path, expected in cases():
         document = yaml.safe_load(path.read_text("utf-8"))

@@ -47,6 +47,14 @@ TEST_CASE("every plan of the corpus is read, written, replayed and validated, or
   CHECK(replay("plan", cairn::fuzz::plan) >= 8);
 }
 
+TEST_CASE("every recipe of the corpus is taken by a model or refused") {
+  CHECK(replay("recipe", cairn::fuzz::recipe) >= 8);
+}
+
+TEST_CASE("every measurement file of the corpus is read or refused") {
+  CHECK(replay("measured", cairn::fuzz::measured) >= 8);
+}
+
 TEST_CASE("every config of the corpus becomes a graph or is refused") {
   CHECK(replay("hf_config", cairn::fuzz::hf_config) >= 8);
 }

@@ -120,7 +120,7 @@ TEST_CASE("an 8-bit product keeps its input, and has an fp32 scale a row of its 
 }
 
 TEST_CASE("quantised weights are frozen where all is trained, and others are not") {
-  GraphBuilder builder("both", DataType::kBFloat16, {.state_count = 2});
+  GraphBuilder builder("both", DataType::kBFloat16, like_parameters({.state_count = 2}));
   const TensorId x = builder.add_input("x", DataType::kBFloat16, {1, 2, 64}, true);
   const TensorId a = builder.add_op({.name = "a",
                                      .kind = find_op_kind("linear_4bit"),

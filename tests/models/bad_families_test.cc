@@ -178,10 +178,12 @@ const std::vector<test::BadFile> kFamilies = {
      "m: tensor 'up.weight': its number of elements: 8000000000000000000 x 4 does not fit in "
      "63 bits\n  at size_past_63_bits.yaml:7:5"},
     {"stands_for_with_model_types.yaml",
-     "stands_for_with_model_types.yaml:3:13: key 'stands_for': expected no 'model_types' beside "
+     "stands_for_with_model_types.yaml:3:1: a family: key 'stands_for': expected no 'model_types' "
+     "beside "
      "it: the families it names read configs"},
     {"stands_for_without_library.yaml",
-     "stands_for_without_library.yaml:2:13: key 'stands_for': expected a key 'library' beside it, "
+     "stands_for_without_library.yaml:2:1: a family: key 'stands_for': expected a key 'library' "
+     "beside it, "
      "whose code this is"},
     {"too_few_inputs.yaml",
      "too_few_inputs.yaml:7:19: op 'up': key 'in': a add takes 2 inputs, found 1"},

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "graph/error.h"
+#include "models/write_file.h"
+#include "tests/docs/fenced_files.h"
 
 namespace cairn {
 namespace {
@@ -77,6 +79,28 @@ TEST_CASE("a difference has a second run, which changes knobs of the first") {
   CHECK(measured.minus->request.batch == 2);
   CHECK(measured.minus->checkpointing == "sqrt");
   CHECK(measured.minus->extent == Extent::kWhole);
+}
+
+TEST_CASE("a recipe may begin with a recipe file, which its own knobs override") {
+  const test::TemporaryFolder folder;
+  write_file(
+      folder.path() / "mine.yaml",
+      "title: Mine\noptimizer: sgd\nattention: eager\ncheckpointing: {strategy: sqrt, extent: "
+      "whole}\n");
+  const std::string text =
+      "cairn_measurements: 1\n" + case_with(
+                                      "value: 1 GiB, confidence: 3, model: gpt2, recipe: {base: "
+                                      "./mine.yaml, batch: 2, attention: flash}");
+  const MeasuredFile file =
+      read_measured_file(parse_document((folder.path() / "measured.yaml").string(), text));
+  const MeasuredRun& run = *file.cases[0].run;
+  CHECK(run.request.optimizer == "sgd");
+  CHECK(run.request.batch == 2);
+  CHECK(run.request.implementations.at("attention") == "flash");
+  CHECK(run.checkpointing == "sqrt");
+  CHECK(run.extent == Extent::kWhole);
+  CHECK(refusal(case_with("value: 1 GiB, confidence: 3, model: gpt2, recipe: {base: mine}"))
+            .starts_with("--recipe: expected a recipe"));
 }
 
 TEST_CASE("a value may be a number of units") {

@@ -118,6 +118,30 @@ TEST_CASE("Muon steps hidden matrices, and AdamW behind it tables, the head, nor
   CHECK(bytes_of("muon", head, OptimizerLoop::kForLoop).temporary_bytes == 2 * 48'000);
 }
 
+TEST_CASE("states of another type than what is stepped") {
+  const auto with_states = [](const std::string& optimizer, DataType states, DataType stepped) {
+    return optimizer_rule(
+               {.precision = kFp32, .optimizer = optimizer, .optimizer_state_type = states})
+        .bytes_of(parameter({10}, stepped))
+        .state_bytes;
+  };
+  CHECK(with_states("adamw", DataType::kBFloat16, DataType::kFloat32) == 40);
+  CHECK(with_states("adamw", DataType::kFloat32, DataType::kBFloat16) == 80);
+  CHECK(with_states("lion", DataType::kFloat16, DataType::kFloat32) == 20);
+  CHECK(with_states("sgd", DataType::kBFloat16, DataType::kFloat32) == 0);
+  Recipe recipe{.precision = kFp32,
+                .optimizer = "adamw-8bit",
+                .optimizer_state_type = DataType::kBFloat16};
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer adamw-8bit: its states have a format of their "
+        "own; expected one of adamw, adam, sgd, sgd-momentum, lion");
+  recipe.optimizer = "adamw";
+  recipe.step.optimizer_loop = OptimizerLoop::kForeach;
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer-loop foreach: states of another type are counted "
+        "in one kernel; expected fused");
+}
+
 TEST_CASE("names of Transformers' Trainer are known by") {
   CHECK(optimizer_name("adamw_bnb_8bit") == "adamw-8bit");
   CHECK(optimizer_name("adamw_8bit") == "adamw-8bit");

@@ -220,10 +220,11 @@ OTHER_KINDS = {
     "attention", "masked_attention", "matmul_rows", "repeat_kv",
     "rms_norm", "rope", "swiglu", "geglu",  # one kernel each, of other libraries than torch
     "cross_entropy",  # Megatron-LM's
+    "cross_entropy_compiled",  # libraries_test.py
     # liger_test.py, implementations_test.py
     "cross_entropy_in_place", "fused_linear_cross_entropy", "chunked_linear_cross_entropy",
     "cut_cross_entropy",
-    "group_mask",  # without a gradient
+    "group_mask", "split_ids",  # without a gradient
     "custom",  # states everything itself
 }
 

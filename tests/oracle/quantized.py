@@ -2,13 +2,13 @@
 mean the same.
 
 What its layers allocate and keep is decided by Python code around kernels, and a kernel allocates
-nothing. So the Python code of its CUDA backend runs here as it is installed, on a CPU's tensors, with
-kernels that make zeros: no number that they compute means anything. How many rows a product has
-decides there whether its weight is dequantised first or by the way; here it always is first, as it is
-with more than 1,536 rows.
+nothing. So the Python code of its CUDA backend runs here as it is installed, on a CPU's tensors,
+with kernels that make zeros: no number that they compute means anything. How many rows a product
+has decides there whether its weight is dequantised first or by the way; here it always is first, as
+it is with more than 1,536 rows.
 
-bitsandbytes lies in a folder of its own (`./dev` puts it there), beside accelerate, which Transformers
-would use if it found it.
+bitsandbytes lies in a folder of its own (`./dev` puts it there), beside accelerate, which
+Transformers would use if it found it.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ import importlib.util
 import pathlib
 import sys
 import types
+import warnings
 from unittest import mock
 
 import torch
@@ -45,6 +46,7 @@ with libraries(), mock.patch.object(transformers.utils, "is_accelerate_available
     from transformers.integrations import bitsandbytes as integration
     from transformers.quantizers.base import get_keys_to_not_convert
 
+_functions.logger.disabled = True  # says of each product that its input is cast
 ITEM_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 
@@ -57,7 +59,7 @@ class _Kernels:
         if name.startswith("cdequantize_blockwise_"):  # code, A, absmax, out, blocksize, n, stream
             item = ITEM_BYTES[name.split("_")[2]]
             return lambda *given: ctypes.memset(given[3], 0, item * given[5])
-        if name == "cdequant_mm_int32_fp16":  # A, row_stats, col_stats, out, bias, rows, cols, stream
+        if name == "cdequant_mm_int32_fp16":  # A, statistics twice, out, bias, rows, columns, stream
             return lambda *given: ctypes.memset(given[3], 0, 2 * given[5] * given[6])
         return mock.Mock(return_value=0)
 
@@ -104,9 +106,11 @@ def cuda_code(chosen_kernel=lambda *shape: False):
     """`chosen_kernel(device, type, rows, out, in)`: whether few rows have a kernel that dequantises
     as it goes."""
     library = torch.library.Library("bitsandbytes", "IMPL")
-    for name in _OPS:
-        library.impl(name, _functions_of_ops[name], "CPU", allow_override=True)
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that others are replaced, and how slow the rest is
+            for name in _OPS:
+                library.impl(name, _functions_of_ops[name], "CPU", allow_override=True)
         with mock.patch.object(bnb, "matmul", _linear_8bit), \
              mock.patch.object(backend, "_gemm_4bit_use_custom_fn", chosen_kernel):
             yield
@@ -147,7 +151,8 @@ class Quantization:
         quantise = (integration.Bnb8bitQuantize if is_int8 else integration.Bnb4bitQuantize)(None)
         for name, module in quantised_modules(model).items():
             weight = f"{name}.weight"
-            made = quantise.convert({weight: before[name].weight.data}, weight, model)
+            made = quantise.convert({weight: before[name].weight.data}, full_layer_name=weight,
+                                    model=model)
             module.weight = made[weight]
             if module.bias is not None:
                 module.bias = torch.nn.Parameter(before[name].bias.data, requires_grad=False)
@@ -172,8 +177,8 @@ def _state_tensors(module):
     if isinstance(module, bnb.nn.Linear8bitLt):
         return [scale for scale in (module.weight.SCB, module.state.SCB) if scale is not None]
     state = module.weight.quant_state
-    tensors = [state.absmax, state.code]
-    return tensors + ([state.offset, state.state2.absmax, state.state2.code] if state.nested else [])
+    nested = [state.offset, state.state2.absmax, state.state2.code] if state.nested else []
+    return [state.absmax, state.code, *nested]
 
 
 def resident_bytes(model):
