@@ -186,6 +186,7 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.architectures = fields.optional_names("architectures");
   family.samples = parse_samples(fields);
   family.adapter_targets = fields.optional_names("lora_targets");
+  family.refused_targets = fields.optional_names("lora_refused");
   parse_library(fields, family);
   family.unquantized = fields.optional_names("unquantized");
   fields.optional_names("include");

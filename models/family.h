@@ -148,7 +148,9 @@ struct Family {
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
   std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
-  std::vector<std::string> unquantized = {};      // linear layers that its library never quantises
+  // Targets whose adapters are of another kind: of experts' parameters, of q, k and v in one.
+  std::vector<std::string> refused_targets = {};
+  std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files

@@ -302,6 +302,12 @@ std::vector<std::string> check_op_names(const Document& document, const std::vec
       }
       if (known.insert(name).second) added.push_back(name);
     }
+    if (!op.is_base) continue;  // whose parameters an adapter may read
+    for (const std::string_view parameter : {".weight", ".bias"}) {
+      if (known.insert(op.name + std::string(parameter)).second) {
+        added.push_back(op.name + std::string(parameter));
+      }
+    }
   }
   return added;
 }

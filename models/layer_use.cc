@@ -38,4 +38,22 @@ void add_attributes(const FamilyOp& op, const Scope& scope, Scope& attributes) {
   }
 }
 
+void add_recipe_values(const Recipe& recipe, Scope& attributes) {
+  const auto set_flag = [&](const char* name, bool flag) {
+    attributes.values[name] = integer_value(flag ? 1 : 0);
+  };
+  if (recipe.adapters) {
+    attributes.values["rank"] = integer_value(recipe.adapters->rank);
+    attributes.values["adapter_dropout"] = number_value(recipe.adapters->dropout);
+  }
+  if (recipe.quantization) {
+    set_flag("fp4", recipe.quantization->format == QuantizedFormat::kFp4);
+    set_flag("nested", recipe.quantization->is_double);
+    set_flag("four_bits", recipe.quantization->format != QuantizedFormat::kInt8);
+  }
+  if (recipe.adapters || recipe.quantization) {
+    set_flag("autocast", recipe.precision.autocast_type.has_value());
+  }
+}
+
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "graph/recipe.h"
 #include "models/family.h"
 #include "models/tensor_names.h"
 
@@ -15,5 +16,8 @@ Scope composite_scope(const Layer& layer, const FamilyOp& op, const Scope& scope
 
 // Adds the values of the attributes of an op's kind, 0 where the op does not state one.
 void add_attributes(const FamilyOp& op, const Scope& scope, Scope& attributes);
+
+// What layers of adapters and of quantised weights see of the recipe.
+void add_recipe_values(const Recipe& recipe, Scope& attributes);
 
 }  // namespace cairn

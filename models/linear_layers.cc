@@ -22,6 +22,13 @@ std::string quantized_layer_name(const Quantization& quantization) {
   return quantization.format == QuantizedFormat::kInt8 ? "linear_8bit_bnb" : "linear_4bit_bnb";
 }
 
+// PEFT's are beside the layers of Transformers and of what has no library of its own.
+std::string adapter_layer_name(const Adapters& adapters, const std::string& library) {
+  const std::string way = library.empty() || library == "hf" ? "peft" : library;
+  if (!adapters.has_magnitudes) return "lora_" + way;
+  return (adapters.dropout > 0.0 ? "dora_dropout_" : "dora_") + way;
+}
+
 // The path from its n-th last part on: of "a.b.c" "c", then "b.c". A number is no name by itself.
 std::string short_name(std::string_view module) {
   std::size_t begin = module.size();
@@ -66,8 +73,8 @@ void check_adapters(const Adapters& adapters, const Recipe& recipe) {
 }  // namespace
 
 std::vector<std::string> linear_layer_names() {
-  return {"lora_peft",   "dora_peft",       "lora_torchtune",  "dora_torchtune",
-          "lora_litgpt", "linear_4bit_bnb", "linear_8bit_bnb", "lora_peft_quantized"};
+  return {"lora_peft",   "dora_peft",       "dora_dropout_peft", "lora_torchtune",
+          "lora_litgpt", "linear_4bit_bnb", "linear_8bit_bnb",   "lora_peft_quantized"};
 }
 
 bool names_module(std::string_view pattern, std::string_view module) {
@@ -81,7 +88,7 @@ bool names_module(std::string_view pattern, std::string_view module) {
 
 LinearLayers::LinearLayers(const Recipe& recipe, const Family& family,
                            const std::map<std::string, Layer>& layers)
-    : recipe_(recipe), family_name_(family.name) {
+    : recipe_(recipe), family_name_(family.name), refused_targets_(family.refused_targets) {
   if (recipe.quantization && recipe.adapters && recipe.adapters->has_magnitudes) {
     throw InputError(
         "--dora and --quantize: magnitudes beside quantised weights are not in this "
@@ -90,8 +97,12 @@ LinearLayers::LinearLayers(const Recipe& recipe, const Family& family,
   if (recipe.adapters) {
     const Adapters& adapters = *recipe.adapters;
     check_adapters(adapters, recipe);
-    adapted_ = layer_named(layers, adapters.has_magnitudes ? "dora_peft" : "lora_peft");
-    CAIRN_CHECK(adapted_ != nullptr, "the layers of adapters are built in");
+    adapted_ = layer_named(layers, adapter_layer_name(adapters, family.library));
+    if (adapted_ == nullptr) {
+      throw InputError(fmt::format("{}: adapters as '{}' runs them are not in this version",
+                                   adapters.has_magnitudes ? "--dora" : "--lora", family.library));
+    }
+    for (const std::string& target : adapters.targets) refuse_other_adapters(target);
   }
   if (recipe.quantization) {
     quantized_ = layer_named(layers, quantized_layer_name(*recipe.quantization));
@@ -107,6 +118,7 @@ bool LinearLayers::is_adapted(const LinearLayer& linear) {
   for (const std::string& target : recipe_.adapters->targets) {
     const bool is_all = target == kAllLinear;
     if (is_all ? linear.is_head : !names_module(target, linear.module)) continue;
+    refuse_other_adapters(linear.module);
     named_patterns_.insert(target);
     is_target = true;
   }
@@ -130,6 +142,20 @@ const Layer* LinearLayers::base_layer_for(const LinearLayer& linear) const {
       std::any_of(skipped.begin(), skipped.end(),
                   [&](const std::string& pattern) { return names_module(pattern, linear.module); });
   return is_skipped ? nullptr : quantized_;
+}
+
+// By a target's or a module's last part.
+void LinearLayers::refuse_other_adapters(std::string_view name) const {
+  const std::string last(name.substr(name.rfind('.') + 1));
+  if (std::find(refused_targets_.begin(), refused_targets_.end(), last) == refused_targets_.end()) {
+    return;
+  }
+  throw InputError(fmt::format(
+      "--lora-targets: in family '{}' what has an adapter for {} is no linear layer alone "
+      "(experts' "
+      "parameters, or q, k and v in one), which is not in this version; expected other linear "
+      "layers by their names",
+      family_name_, in_quotes(last)));
 }
 
 // As PEFT has it: of a module whose path ends so, with all in it (utils/other.py: _set_trainable).

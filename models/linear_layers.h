@@ -51,9 +51,11 @@ class LinearLayers {
 
  private:
   bool is_adapted(const LinearLayer& linear);
+  void refuse_other_adapters(std::string_view name) const;
 
   const Recipe& recipe_;
   std::string family_name_ = {};
+  std::vector<std::string> refused_targets_ = {};
   const Layer* adapted_ = nullptr;
   const Layer* quantized_ = nullptr;
   const Layer* adapted_quantized_ = nullptr;

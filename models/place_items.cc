@@ -47,13 +47,28 @@ TensorNames names_of_item(const Layer& layer, std::size_t first, std::size_t las
 
 }  // namespace
 
-std::vector<TensorId> OpPlacing::input_tensors(const FamilyOp& op, const TensorNames& names) {
+// What a name stands for, or a parameter of an adapter's base: "base.weight".
+TensorId OpPlacing::input_tensor(const FamilyOp& op, const std::string& input,
+                                 const TensorNames& names, const Place& place) const {
+  const std::size_t dot = input.find('.');
+  if (dot == std::string::npos) return names.find(input);
+  TensorId parameter = builder_.find(place.name_prefix + input);
+  for (const auto& [suffix, shared] : base_parameters_) {
+    if (suffix == input.substr(dot + 1)) parameter = shared;
+  }
+  if (parameter != kNoTensor) return parameter;
+  fail_at(*op.document, op.position,
+          fmt::format("op '{}': '{}' is no parameter of this base", op.name, input));
+}
+
+std::vector<TensorId> OpPlacing::input_tensors(const FamilyOp& op, const TensorNames& names,
+                                               const Place& place) const {
   std::vector<TensorId> tensors;
   for (const std::string& input : op.inputs) {
     if (const std::vector<TensorId>* list = names.find_list(input)) {
       tensors.insert(tensors.end(), list->begin(), list->end());
     } else {
-      tensors.push_back(names.find(input));
+      tensors.push_back(input_tensor(op, input, names, place));
     }
   }
   return tensors;

@@ -311,18 +311,7 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
     const Shape& input = builder_.tensor(head_->input()).shape;
     if (input.size() == 3) attributes.values["tokens"] = integer_value(input[1]);
   }
-  if (const std::optional<Adapters>& adapters = request_.recipe.adapters) {
-    attributes.values["rank"] = integer_value(adapters->rank);
-    attributes.values["adapter_dropout"] = number_value(adapters->dropout);
-  }
-  if (const std::optional<Quantization>& quantization = request_.recipe.quantization) {
-    attributes.values["fp4"] = integer_value(quantization->format == QuantizedFormat::kFp4 ? 1 : 0);
-    attributes.values["nested"] = integer_value(quantization->is_double ? 1 : 0);
-    attributes.values["four_bits"] =
-        integer_value(quantization->format == QuantizedFormat::kInt8 ? 0 : 1);
-    attributes.values["autocast"] =
-        integer_value(request_.recipe.precision.autocast_type.has_value() ? 1 : 0);
-  }
+  add_recipe_values(request_.recipe, attributes);
   return attributes;
 }
 
@@ -351,7 +340,7 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
                     .module = joined_module(place.module, op.module),
                     .block = place.block,
                     .autocast = op.autocast};
-  request.inputs = input_tensors(op, names);
+  request.inputs = input_tensors(op, names, place);
   if (!op.type_of.empty()) {
     request.attributes.data_type = builder_.tensor(names.find(op.type_of)).data_type;
   }
@@ -360,7 +349,7 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
     name_output(op, request.inputs[0], names);
     return;
   }
-  share_weight(op, scope, place, request);
+  share_weight(op, scope, place, request, place.adapter ? &names : nullptr);
   if (op.is_base) request.shared_parameters = base_parameters_;
   if (op.has_adapter_weights) {
     request.parameter_type = place.adapter;
@@ -380,12 +369,13 @@ void OpPlacing::add_plain_op(const FamilyOp& op, const std::string& name, const 
 }
 
 void OpPlacing::share_weight(const FamilyOp& op, const Scope& scope, const Place& place,
-                             OpRequest& request) const {
+                             OpRequest& request, const TensorNames* names) const {
   if (!op.shared_weight) return;
   const SharedWeight& shared = *op.shared_weight;
   if (shared.condition && !holds(*shared.condition, scope)) return;
   TensorId weight = builder_.find(place.name_prefix + shared.op_name + ".weight");
   if (weight == kNoTensor) weight = builder_.find(shared.op_name + ".weight");
+  if (weight == kNoTensor && names != nullptr) weight = names->find(shared.op_name);
   if (weight == kNoTensor) {
     fail_at(*op.document, op.position,
             fmt::format("op '{}': no op '{}' before it has a weight to share", op.name,

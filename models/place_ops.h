@@ -89,9 +89,12 @@ class OpPlacing {
                     TensorNames& names, const Place& place, bool is_head);
   std::optional<DataType> adapter_type(const Layer& layer) const;
   Scope layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) const;
+  TensorId input_tensor(const FamilyOp& op, const std::string& input, const TensorNames& names,
+                        const Place& place) const;
   void add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,
                     TensorNames& names, const Place& place);
-  static std::vector<TensorId> input_tensors(const FamilyOp& op, const TensorNames& names);
+  std::vector<TensorId> input_tensors(const FamilyOp& op, const TensorNames& names,
+                                      const Place& place) const;
   static void name_outputs(const FamilyOp& op, const std::vector<TensorId>& outputs,
                            TensorNames& names);
   void hold_names(const FamilyOp& op, const TensorNames& names, HeldNames& held);
@@ -99,8 +102,9 @@ class OpPlacing {
   void give_head(const Scope& scope, const Place& place, OpRequest& request) const;
   void check_layer_output(const Layer& layer, const FamilyOp& op, const Scope& scope,
                           const TensorNames& names, TensorId output) const;
-  void share_weight(const FamilyOp& op, const Scope& scope, const Place& place,
-                    OpRequest& request) const;
+  // `names`: where what the op shares may be a tensor that was made of a weight.
+  void share_weight(const FamilyOp& op, const Scope& scope, const Place& place, OpRequest& request,
+                    const TensorNames* names = nullptr) const;
 
   const InstantiateRequest& request_;
   GraphBuilder& builder_;

@@ -51,6 +51,13 @@ OpKindInfo append_sinks_kind();
 OpKindInfo drop_sinks_kind();
 OpKindInfo join_heads_kind();
 
+// What adapters make of a weight.
+OpKindInfo eye_kind();
+OpKindInfo transpose_kind();
+OpKindInfo detach_kind();
+OpKindInfo row_norm_kind();
+OpKindInfo weight_over_kind();
+
 // Mixture of experts.
 OpKindInfo topk_kind();
 OpKindInfo gather_kind();

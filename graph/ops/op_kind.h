@@ -121,6 +121,7 @@ struct OpKindInfo {
   std::vector<AttributeKey> attributes = {};     // accepted
   std::vector<AttributeKey> required = {};       // and never zero
   bool is_dropout = false;                       // hands its input on where nothing is trained
+  bool is_detached = false;                      // what it makes requires no gradient
   // Suffix and shape of each parameter (the type is the builder's, but where it is stored); null:
   // none.
   std::vector<TensorSketch> (*parameters)(const OpContext&) = nullptr;

@@ -1,0 +1,127 @@
+// Low-rank adapters: which layers have one, what is trained, and what does not fit together.
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "graph/error.h"
+#include "models/linear_layers.h"
+#include "models/load_model.h"
+
+namespace cairn {
+namespace {
+
+// Llama with hidden size 64, 4 heads, ffn 96, 2 layers, vocabulary 100; its words are not tied.
+Graph small_llama(const Adapters& adapters, const std::vector<std::string>& freeze = {}) {
+  return load_model({.model = "llama-3.1-8b",
+                     .tokens = 8,
+                     .vocab = 100,
+                     .set = {{"hidden", "64"},
+                             {"heads", "4"},
+                             {"kv_heads", "4"},
+                             {"head_dim", "16"},
+                             {"ffn", "96"},
+                             {"layers", "2"}},
+                     .freeze = freeze,
+                     .adapters = adapters})
+      .graph;
+}
+
+std::string refused(const Adapters& adapters, const std::vector<std::string>& freeze = {}) {
+  try {
+    small_llama(adapters, freeze);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+const Tensor& parameter(const Graph& graph, std::string_view name) {
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.name == name) return tensor;
+  }
+  FAIL("there is no such parameter: " << name);
+  return graph.tensors[0];
+}
+
+}  // namespace
+
+TEST_CASE("an adapter of q and v has rank * (in + out) weights a layer, in fp32, alone trained") {
+  const Graph graph = small_llama({.rank = 8, .targets = {"q_proj", "v_proj"}});
+  CHECK(trainable_parameter_count(graph) == 2 * 2 * 8 * (64 + 64));
+  const Tensor& a = parameter(graph, "layers.1.attn.q.a.weight");
+  CHECK(a.data_type == DataType::kFloat32);
+  CHECK(a.shape == Shape{8, 64});
+  CHECK(a.optimizer_state_bytes == 2 * 8 * 64 * 4);
+  const Tensor& base = parameter(graph, "layers.1.attn.q.base.weight");
+  CHECK(base.data_type == DataType::kBFloat16);
+  CHECK_FALSE(base.requires_grad);
+  CHECK(base.optimizer_state_bytes == 0);
+}
+
+TEST_CASE("without targets an adapter goes where PEFT puts it, all-linear leaves out the head") {
+  CHECK(trainable_parameter_count(small_llama({.rank = 8})) == 2 * 2 * 8 * (64 + 64));
+  const std::int64_t attention = 4 * 8 * (64 + 64);
+  const std::int64_t mlp = 3 * 8 * (64 + 96);
+  CHECK(trainable_parameter_count(small_llama({.rank = 8, .targets = {"all-linear"}})) ==
+        2 * (attention + mlp));
+  CHECK(trainable_parameter_count(small_llama({.rank = 8, .targets = {"lm_head"}})) ==
+        8 * (64 + 100));
+}
+
+TEST_CASE("a target is a path's end, a whole path, or a pattern of either") {
+  CHECK(names_module("q_proj", "model.layers.0.self_attn.q_proj"));
+  CHECK(names_module("self_attn.q_proj", "model.layers.0.self_attn.q_proj"));
+  CHECK(names_module("?_proj", "model.layers.0.self_attn.q_proj"));
+  CHECK(names_module("model.layers.0", "model.layers.0.self_attn.q_proj"));
+  CHECK_FALSE(names_module("proj", "model.layers.0.self_attn.q_proj"));
+  CHECK_FALSE(names_module("self_attn", "model.layers.0.self_attn.q_proj"));
+  CHECK_FALSE(names_module("q_proj", "model.q_proj.other"));
+}
+
+TEST_CASE("what is trained whole is a copy, and the original stays") {
+  const Graph graph =
+      small_llama({.rank = 8, .targets = {"q_proj"}, .trained_modules = {"lm_head"}});
+  const Tensor& copy = parameter(graph, "logits.modules_to_save.weight");
+  CHECK(copy.requires_grad);
+  CHECK(copy.data_type == DataType::kBFloat16);
+  const Tensor& original = parameter(graph, "logits.weight");
+  CHECK_FALSE(original.requires_grad);
+  CHECK(copy.bytes == original.bytes);
+  CHECK(trainable_parameter_count(graph) == 2 * 8 * (64 + 64) + 64 * 100);
+}
+
+TEST_CASE("adapters that make no sense are refused, with what there is") {
+  CHECK(refused({.rank = 0}) == "--lora: expected a rank of 1 or more, found 0");
+  CHECK(refused({.rank = 8, .dropout = 1.0}) ==
+        "--lora-dropout: expected a probability in [0, 1), found 1");
+  CHECK(
+      refused({.rank = 8, .targets = {"q_porj"}}) ==
+      "--lora-targets: no linear layer is called 'q_porj'; there are down_proj, gate_proj, k_proj, "
+      "lm_head, o_proj, q_proj, up_proj, v_proj; did you mean 'q_proj'?");
+  CHECK(refused({.rank = 8, .targets = {"embed_tokens"}})
+            .find("'embed_tokens': the kind of model.embed_tokens is embedding;") !=
+        std::string::npos);
+  CHECK(refused({.rank = 8, .targets = {"q_proj"}, .trained_modules = {"lm_haed"}}) ==
+        "--lora-train: no module with weights is called 'lm_haed'; did you mean 'lm_head'?");
+  CHECK(refused({.rank = 8, .targets = {"q_proj"}}, {"lm_head"})
+            .starts_with("--freeze has no meaning beside adapters"));
+}
+
+TEST_CASE("of experts PEFT takes some targets for parameters, which are refused") {
+  const auto message = [](const std::string& model, const std::string& target) {
+    try {
+      load_model({.model = model, .tokens = 8, .adapters = Adapters{.targets = {target}}});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  CHECK(message("mixtral-8x7b-v0.1", "all-linear")
+            .find("what has an adapter for 'all-linear' is no linear layer alone") !=
+        std::string::npos);
+  CHECK(message("qwen3-30b-a3b", "gate_proj").find("for 'gate_proj'") != std::string::npos);
+  CHECK(message("qwen3-30b-a3b", "q_proj") == "not refused");
+}
+
+}  // namespace cairn
