@@ -25,7 +25,7 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
             "two_blocks.yaml", "chain.json", "two_blocks_plan.yaml", "two_blocks_sqrt.yaml",
             "shapes.yaml", "families/gated_mlp.yaml", "families/gated_mlp_mine.yaml",
             "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
-            "layers/loss_without_logits.yaml", "layers/loss_in_chunks.yaml",
+            "layers/loss_without_logits.yaml", "layers/lora_lab.yaml", "layers/loss_in_chunks.yaml",
             "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml",
             "recipes/lab-qlora.yaml", "my_runs.yaml"});
 
@@ -108,7 +108,7 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
   CHECK(gpu.has_rates);
 
-  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[16]));
+  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[17]));
   REQUIRE(runs.cases.size() == 3);
   CHECK(runs.cases[1].run->checkpointing == "every-layer");
   CHECK(runs.cases[1].run->request.batch == 8);
