@@ -50,7 +50,7 @@ const StrategyNumbers* strategy_of(const WayToTrain& way, std::string_view name)
 }
 
 std::string way_name(const WayToTrain& way) {
-  return way.recipe.empty() ? way.name : fmt::format("{} (--recipe {})", way.name, way.recipe);
+  return way.recipe.empty() ? way.name : fmt::format("{} ({})", way.name, way.recipe);
 }
 
 // "17.8 GiB +25 %".
@@ -105,7 +105,7 @@ std::vector<WayToTrain> ways_with_adapters(const WayQuestion& question) {
 
 std::string ways_text(const std::vector<WayToTrain>& ways,
                       std::optional<std::int64_t> capacity_bytes) {
-  Table table{.columns = {{"to train"},
+  Table table{.columns = {{"to train\n(--recipe)"},
                           {"trained", Align::kRight},
                           {"states", Align::kRight},
                           {"peak", Align::kRight},

@@ -107,8 +107,6 @@ TEST_CASE("states that pass the capacity: checkpointing cannot help, what would 
         std::vector<std::string>{
             "Parameters, gradients and optimizer states alone are 10.0 GiB, 2.00 GiB more than "
             "there is: checkpointing shrinks activations only, never these.",
-            "LoRA or QLoRA, which train a small part of the weights, or sharding over several "
-            "GPUs would shrink them; this version does not model these yet.",
             "Fits on one of these, the smallest that hold it: l4, a10 with every-layer "
             "checkpointing; a100-40 with no checkpointing."});
 }

@@ -25,7 +25,7 @@ TEST_CASE("every kind has a name of its own, and every attribute is found by its
       CHECK(find_attribute(attribute_name(key)) == key);
     }
   }
-  CHECK(op_kind_names().size() == 78);
+  CHECK(op_kind_names().size() == 80);
   CHECK(find_op_kind("linaer") == nullptr);
   CHECK_FALSE(find_attribute("widht").has_value());
 }
@@ -66,7 +66,7 @@ TEST_CASE("embedding saves its ids and moves the rows it looks up, not the table
 TEST_CASE("norms save their input, their weight and fp32 statistics of each row") {
   CHECK(derived("layer_norm", {.bias = true}, {kX}) ==
         "bf16 [2, 4, 8] | aux: out.mean fp32 [2, 4, 1] | aux: out.rstd fp32 [2, 4, 1] | "
-        "saves: x out.weight out.mean out.rstd");
+        "saves: x out.weight out.bias out.mean out.rstd");
   CHECK(derived("rms_norm", {}, {kX}) ==
         "bf16 [2, 4, 8] | aux: out.rstd fp32 [2, 4, 1] | saves: x out.weight out.rstd");
   CHECK(derived("rms_norm", {}, {kFrozenX}) ==

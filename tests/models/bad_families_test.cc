@@ -200,11 +200,11 @@ const std::vector<test::BadFile> kFamilies = {
      "unknown_attribute.yaml:7:9: op 'up': missing key 'width', found 'widht'"},
     {"unknown_cast_type.yaml",
      "unknown_cast_type.yaml:7:34: op 'up': key 'dtype': expected one of fp32, bf16, fp16, "
-     "int64, int32, bool, activation, parameter, compute, found 'float'"},
+     "int64, int32, bool, activation, parameter, compute, adapter, quantized, found 'float'"},
     {"unknown_data_type.yaml",
      "unknown_data_type.yaml:5:12: input 'labels': key 'dtype': expected one of fp32, bf16, "
-     "fp16, int64, int32, bool, activation, parameter, compute, found 'int46'; did you mean "
-     "'int64'?"},
+     "fp16, int64, int32, bool, activation, parameter, compute, adapter, quantized, found "
+     "'int46'; did you mean 'int64'?"},
     {"unknown_dim_in_shape.yaml",
      "unknown_dim_in_shape.yaml:4:49: unknown name 'widht'; did you mean 'width'?"},
     {"unknown_dim_in_width.yaml",
