@@ -1,6 +1,8 @@
 """torchtune's and LitGPT's own low-rank adapters beside the layers of their models, against
 `cairn --library`: what a block keeps, on the meta device with a GPU's kernels."""
 
+import itertools
+
 import pytest
 import torch
 from libraries_test import (BATCH, BF16, DIMS, FP32, LIBRARIES, TOKENS, FusedRmsNorm, ask,  # noqa: F401
@@ -59,9 +61,8 @@ def test_a_block_with_a_librarys_adapters_keeps_what_cairn_says(ask, library, ta
     x = models.made_like(torch.zeros(BATCH, TOKENS, dims["hidden_size"], dtype=dtype, device="meta"))
     arguments = row.arguments(model, TOKENS)
     with models.gpu_kernels() as random_states:
-        left_out = [*model.parameters(), *model.buffers(), *row.tables(model), *arguments.values()]
-        kept = saved_storages(lambda: block(x, **arguments),
-                              [tensor for tensor in left_out if tensor is not None] + random_states)
+        left_out = itertools.chain(model.parameters(), row.tables(model), random_states)
+        kept = saved_storages(lambda: block(x, **arguments), left_out)
     options = ["--lora", RANK, *(word for name in names for word in ("--lora-targets", name))]
     options += ["--lora-dropout", dropout] if dropout > 0 else []
     shown = ask(library, dims, "show", *options, "--block", 1, dtype=dtype)
