@@ -7,7 +7,10 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
+# Transformers looks once whether accelerate, peft and bitsandbytes are there, where it is imported.
+sys.path.append(str(pathlib.Path(sys.prefix) / "finetune"))  # finetune_requirements.txt
 os.environ["HF_HUB_OFFLINE"] = "1"  # some configs ask a server; read when Transformers is imported
 
 import pytest
