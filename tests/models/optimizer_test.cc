@@ -129,9 +129,8 @@ TEST_CASE("states of another type than what is stepped") {
   CHECK(with_states("adamw", DataType::kFloat32, DataType::kBFloat16) == 80);
   CHECK(with_states("lion", DataType::kFloat16, DataType::kFloat32) == 20);
   CHECK(with_states("sgd", DataType::kBFloat16, DataType::kFloat32) == 0);
-  Recipe recipe{.precision = kFp32,
-                .optimizer = "adamw-8bit",
-                .optimizer_state_type = DataType::kBFloat16};
+  Recipe recipe{
+      .precision = kFp32, .optimizer = "adamw-8bit", .optimizer_state_type = DataType::kBFloat16};
   CHECK(error_of(recipe) ==
         "--optimizer-states bf16 and --optimizer adamw-8bit: its states have a format of their "
         "own; expected one of adamw, adam, sgd, sgd-momentum, lion");
