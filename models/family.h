@@ -148,7 +148,7 @@ struct Family {
   std::vector<FamilyInput> inputs = {};
   std::map<std::string, Implementation> implementations = {};  // by op kind or composite
   std::vector<std::string> adapter_targets = {};  // where a recipe with adapters names none
-  // Targets whose adapters are of another kind: of experts' parameters, of q, k and v in one.
+  // Targets that PEFT takes for experts' parameters too.
   std::vector<std::string> refused_targets = {};
   std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
   std::vector<FamilyItem> items = {};

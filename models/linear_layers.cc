@@ -151,11 +151,9 @@ void LinearLayers::refuse_other_adapters(std::string_view name) const {
     return;
   }
   throw InputError(fmt::format(
-      "--lora-targets: in family '{}' what has an adapter for {} is no linear layer alone "
-      "(experts' "
-      "parameters, or q, k and v in one), which is not in this version; expected other linear "
-      "layers by their names",
-      family_name_, in_quotes(last)));
+      "--lora-targets: PEFT takes {} of family '{}' for its experts' parameters too, adapters of "
+      "which are not in this version; expected other linear layers by their names",
+      in_quotes(last), family_name_));
 }
 
 // As PEFT has it: of a module whose path ends so, with all in it (utils/other.py: _set_trainable).

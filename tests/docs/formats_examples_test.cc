@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/chain_file.h"
+#include "models/family.h"
 #include "models/gpu_catalogue.h"
 #include "models/load_model.h"
 #include "models/measured_file.h"
@@ -28,6 +29,11 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
             "layers/loss_without_logits.yaml", "layers/lora_lab.yaml", "layers/loss_in_chunks.yaml",
             "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml",
             "recipes/lab-qlora.yaml", "my_runs.yaml"});
+
+  const Layer adapted = parse_layer(read_document(folder.path() / "layers/lora_lab.yaml"));
+  CHECK(adapted.adapter_type == "parameter");
+  CHECK(adapted.ops[0].is_base);
+  CHECK(adapted.ops[1].has_adapter_weights);
 
   const Graph plain = load_model({.model = (folder.path() / files[0]).string()}).graph;
   CHECK(plain.block_count == 2);
@@ -108,7 +114,7 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(gpu.total_bytes == (std::int64_t{24576 - 640} << 20));
   CHECK(gpu.has_rates);
 
-  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files[17]));
+  const MeasuredFile runs = read_measured_file(read_document(folder.path() / files.back()));
   REQUIRE(runs.cases.size() == 3);
   CHECK(runs.cases[1].run->checkpointing == "every-layer");
   CHECK(runs.cases[1].run->request.batch == 8);

@@ -184,4 +184,4 @@ def test_adapters_of_experts_parameters_are_refused(tmp_path, kind):
     assert any(type(module).__name__ == "ParamWrapper" for module in model.modules())
     model.config.to_json_file(tmp_path / "config.json")
     message = refused("show", tmp_path / "config.json", "--lora", 8, "--lora-targets", ALL_LINEAR)
-    assert "is no linear layer alone" in message
+    assert "for its experts' parameters too" in message
