@@ -225,6 +225,8 @@ OTHER_KINDS = {
     "cross_entropy_in_place", "fused_linear_cross_entropy", "chunked_linear_cross_entropy",
     "cut_cross_entropy",
     "group_mask", "split_ids",  # without a gradient
+    "linear_4bit", "linear_8bit",  # bitsandbytes': quantized_test.py
+    "eye", "transpose", "detach", "row_norm", "weight_over",  # DoRA's: adapters_test.py
     "custom",  # states everything itself
 }
 
