@@ -111,11 +111,14 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
   return add_parameter_tensor({.name = name, .bytes = bytes, .requires_grad = trainable});
 }
 
-// A parameter of the op alone. PEFT keeps what it trains a copy of beside it (peft 0.21.2,
-// utils/other.py: ModulesToSaveWrapper).
+// The op's own, or that of an op before it whose parameters have the same owner. PEFT keeps what it
+// trains a copy of beside it (peft 0.21.2, utils/other.py: ModulesToSaveWrapper).
 TensorId GraphBuilder::add_own_parameter(const OpRequest& request, const TensorSketch& sketch) {
   const std::string& owner = request.parameters_of.empty() ? request.name : request.parameters_of;
   const std::string name = owner + "." + sketch.suffix;
+  if (!request.parameters_of.empty()) {
+    if (const TensorId made = find(name); made != kNoTensor) return made;
+  }
   const bool trainable =
       (trainable_ || request.is_trained) && !sketch.is_stored && !frozen_.contains(name);
   const DataType type = sketch.is_stored

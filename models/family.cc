@@ -189,6 +189,8 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.refused_targets = fields.optional_names("lora_refused");
   parse_library(fields, family);
   family.unquantized = fields.optional_names("unquantized");
+  family.linear_4bit = fields.optional_text("linear_4bit").value_or("");
+  family.quantizes_head = fields.optional_boolean("quantized_head").value_or(false);
   fields.optional_names("include");
   include_sections(std::move(sections), family);
   parse_sections(source, fields, family);
