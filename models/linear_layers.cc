@@ -129,8 +129,8 @@ void LinearLayers::set_quantized_layers(const std::map<std::string, Layer>& laye
   quantized_ = layer_named(layers, name);
   adapted_quantized_ =
       layer_named(layers, fmt::format("lora_{}_quantized", adapter_library(family_)));
-  if (quantized_ != nullptr) return;
-  throw InputError(fmt::format("family '{}': there is no layer {} of quantised weights",
+  if (quantized_ != nullptr && quantized_->of_kind == "linear") return;
+  throw InputError(fmt::format("family '{}': key 'linear_4bit': there is no layer {} of a linear",
                                family_.name, in_quotes(name)));
 }
 

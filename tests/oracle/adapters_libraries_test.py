@@ -1,14 +1,19 @@
 """torchtune's and LitGPT's own low-rank adapters beside the layers of their models, against
-`cairn --library`: what a block keeps, on the meta device with a GPU's kernels."""
+`cairn --library`: what a block keeps, on the meta device with a GPU's kernels, and under autocast on a
+pretended GPU; the peak of a step, on the CPU."""
 
+import contextlib
 import itertools
+import json
 
 import pytest
 import torch
-from libraries_test import (BATCH, BF16, CHUNKED, DIMS, FP32, LARGE_VOCAB, LIBRARIES, LONGEST,
-                            NARROW, SMALL_VOCAB, TOKENS, WIDE, FusedRmsNorm, ask,  # noqa: F401
-                            built, torch_peak)
-from saved_tensors import cairn_storages, saved_storages
+from autocast import autocast, pretended_gpu
+from conftest import cairn
+from libraries_test import (BATCH, BF16, CHUNKED, DIMS, FP32, LARGE_VOCAB, LAYERS, LIBRARIES,
+                            LONGEST, NARROW, SMALL_VOCAB, TOKENS, WIDE, FusedRmsNorm,
+                            ask, built, torch_peak)  # noqa: F401
+from saved_tensors import cairn_storages, saved_storages, total
 
 import models
 from training_libraries import load
@@ -46,12 +51,22 @@ def adapter_of(library, path, linear, targets, dims, dropout):
         return None
     if library == "torchtune":
         (lora,) = load("torchtune.modules.peft.lora")
-        made = lora.LoRALinear(linear.in_features, linear.out_features, RANK, 16, dropout)
-    else:
-        is_whole = path in named or targets == ["all-linear"]
-        parts = PARTS if is_whole else [end.rpartition(".")[2] for end in named]
-        made = litgpt_adapter(linear, parts if path.endswith(".qkv") else None, dims, dropout)
-    return made.to(device=linear.weight.device, dtype=linear.weight.dtype)
+        return lora.LoRALinear(linear.in_features, linear.out_features, RANK, 16, dropout)
+    is_whole = path in named or targets == ["all-linear"]
+    parts = PARTS if is_whole else [end.rpartition(".")[2] for end in named]
+    return litgpt_adapter(linear, parts if path.endswith(".qkv") else None, dims, dropout)
+
+
+@contextlib.contextmanager
+def made_like(weight):
+    """Modules are made with parameters of its type and on its device."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(weight.dtype)
+    try:
+        with weight.device:
+            yield
+    finally:
+        torch.set_default_dtype(default)
 
 
 def adapt(library, model, targets, dims, dropout):
@@ -60,7 +75,8 @@ def adapt(library, model, targets, dims, dropout):
     for path, module in list(model.named_modules()):
         if not isinstance(module, torch.nn.Linear):
             continue
-        adapter = adapter_of(library, path, module, targets, dims, dropout)
+        with made_like(module.weight):
+            adapter = adapter_of(library, path, module, targets, dims, dropout)
         if adapter is not None:
             parent, _, name = path.rpartition(".")
             setattr(model.get_submodule(parent), name, adapter)
@@ -96,6 +112,31 @@ def test_a_block_with_a_librarys_adapters_keeps_what_cairn_says(ask, library, ta
     kept = kept_by_a_block(library, model, dims, dtype)
     shown = ask(library, dims, "show", *options_of(targets, dropout), "--block", 1, dtype=dtype)
     assert kept == cairn_storages(shown)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.05])
+@pytest.mark.parametrize("dims", HEADS.values(), ids=HEADS)
+@pytest.mark.parametrize("targets", [LITGPT["q and v"], LITGPT["q, k and v"], ["key", "fc_1", "proj"]])
+def test_a_block_under_autocast_keeps_what_cairn_says(tmp_path, targets, dims, dropout):
+    row = LIBRARIES["litgpt"]
+    with pretended_gpu() as random_states:
+        model = built("litgpt", dims, "cuda", FP32)
+        adapt("litgpt", model, targets, dims, dropout)
+        x = torch.zeros(BATCH, TOKENS, dims["hidden_size"], device="cuda", requires_grad=True) * 1
+        left_out = itertools.chain(model.parameters(), row.tables(model), random_states)
+        with autocast("cuda", BF16):
+            kept = saved_storages(
+                lambda: row.layers(model)[1](x, **row.arguments(model, TOKENS)), left_out)
+    (tmp_path / "config.json").write_text(json.dumps(dict(
+        dims, model_type="llama", num_hidden_layers=LAYERS, vocab_size=64,
+        max_position_embeddings=LONGEST)))
+    shown = cairn("show", tmp_path / "config.json", "--library", "litgpt", "--precision",
+                  "autocast-bf16", "--batch", BATCH, "--tokens", TOKENS,
+                  *options_of(targets, dropout), "--block", 1)
+    # Where heads are grouped the parts of a weight are cast one by one.
+    is_one_cast = dims["num_key_value_heads"] == dims["num_attention_heads"] or "key" in targets
+    counted = cairn_storages(shown)
+    assert kept == counted if is_one_cast else total(kept) == total(counted)
 
 
 PEAK_CASES = [("torchtune", TORCHTUNE["q and v"]), ("litgpt", LITGPT["q and v"]),
