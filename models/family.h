@@ -151,6 +151,7 @@ struct Family {
   // Targets that PEFT takes for experts' parameters too.
   std::vector<std::string> refused_targets = {};
   std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
+  bool has_full_embedding_states = false;     // Recipe::has_full_embedding_states, of its trainer
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files

@@ -154,6 +154,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
   model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
                   .optimizer_state_type = request.optimizer_state_type,
+                  .has_full_embedding_states = numbers.family.has_full_embedding_states,
                   .implementations = request.implementations,
                   .step = request.step,
                   .freeze = request.freeze,
