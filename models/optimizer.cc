@@ -243,7 +243,8 @@ OptimizerRule optimizer_rule(const Recipe& recipe) {
                           ? with_states_of(*recipe.optimizer_state_type, taken)
                           : taken,
           .makes_states_one_by_one = row.makes_states_one_by_one,
-          .is_per_parameter = recipe.step.optimizer_in_backward};
+          .is_per_parameter = recipe.step.optimizer_in_backward,
+          .main_gradient_type = recipe.step.main_gradient_type};
 }
 
 OptimizerRule optimizer_rule_without_shapes(const Recipe& recipe) {
