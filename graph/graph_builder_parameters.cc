@@ -20,13 +20,20 @@ SteppedParameter GraphBuilder::stepped(const Tensor& tensor) const {
           .bytes = has_master ? tensor.master_weight_bytes : tensor.bytes};
 }
 
-// Of a trainable parameter with master weights there is a copy.
+// Of a trainable parameter there may be a copy, master weights, and a buffer for its gradient.
 TensorId GraphBuilder::add_parameter_tensor(Tensor tensor) {
   tensor.role = TensorRole::kParameter;
+  const auto bytes_in = [&](DataType type, std::string_view what) {
+    return checked_multiply(tensor.bytes / bytes_per_element(tensor.data_type),
+                            bytes_per_element(type), what, tensor.name);
+  };
   if (tensor.requires_grad && precision_.master_type) {
-    tensor.master_weight_bytes = checked_multiply(
-        tensor.bytes / bytes_per_element(tensor.data_type),
-        bytes_per_element(*precision_.master_type), "parameter '{}': its master copy", tensor.name);
+    tensor.master_weight_bytes =
+        bytes_in(*precision_.master_type, "parameter '{}': its master copy");
+  }
+  if (tensor.requires_grad && optimizer_.main_gradient_type) {
+    tensor.main_gradient_bytes =
+        bytes_in(*optimizer_.main_gradient_type, "parameter '{}': its main gradient");
   }
   // Throws here, at the parameter's place, where its bytes are too many.
   if (tensor.requires_grad && optimizer_.bytes_of) optimizer_.bytes_of(stepped(tensor));
