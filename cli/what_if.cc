@@ -13,6 +13,7 @@
 #include "graph/same_structure.h"
 #include "graph/training_step.h"
 #include "models/gpu_catalogue.h"
+#include "models/optimizer.h"
 #include "sim/simulator.h"
 
 namespace cairn {
@@ -253,6 +254,10 @@ std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {
     if (request.step.optimizer_loop != OptimizerLoop::kFused) {
       request.step.optimizer_loop = OptimizerLoop::kFused;
       text += " --optimizer-loop fused";
+    }
+    if (request.optimizer_state_type && !takes_state_type(name)) {
+      request.optimizer_state_type.reset();
+      text += " without --optimizer-states";
     }
     if (name == "sgd") text += " (no states)";
     add_if_it_fits(what_if, request, std::move(text), optimizers);
