@@ -54,8 +54,7 @@ class LinearLayers {
   void refuse_other_adapters(std::string_view name) const;
 
   const Recipe& recipe_;
-  std::string family_name_ = {};
-  std::vector<std::string> refused_targets_ = {};
+  const Family& family_;
   const Layer* adapted_ = nullptr;
   const Layer* quantized_ = nullptr;
   const Layer* adapted_quantized_ = nullptr;
