@@ -89,7 +89,7 @@ void add_notes(FitAnswer& answer) {
     }
   };
   if (answer.own_strategy) {
-    add(fmt::format("recipe '{}' trains {}", answer.model.recipe_name,
+    add(fmt::format("recipe '{}' trains with {}", answer.model.recipe_name,
                     with_strategy(*answer.own_strategy)));
   }
   for (const std::string& note : answer.model.notes) add(note);
@@ -182,8 +182,11 @@ void add_ways(const FitOptions& options, const OpenedModel& opened, FitAnswer& a
   const WayQuestion question = {.options = options.model,
                                 .extent = options.extent,
                                 .opened = opened,
+                                .model = answer.model,
                                 .device = answer.gpu ? &*answer.gpu : nullptr};
-  answer.advice_input.ways = ways_with_adapters(question);
+  WaysToTrain others = ways_with_adapters(question);
+  answer.advice_input.ways = std::move(others.ways);
+  answer.notes.insert(answer.notes.end(), others.notes.begin(), others.notes.end());
   if (answer.advice_input.ways.empty()) return;
   answer.ways = {way_to_train("full", answer.model, answer.advice_input.strategies)};
   answer.ways.insert(answer.ways.end(), answer.advice_input.ways.begin(),

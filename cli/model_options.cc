@@ -278,7 +278,10 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   request.adapters = requested_adapters(options.adapters, std::move(request.adapters));
   request.quantization =
       requested_quantization(options.quantization, std::move(request.quantization));
-  if (options.library) request.library = parse_library(*options.library);
+  if (options.library) {
+    request.library = parse_library(*options.library);
+    request.recipe.library.clear();
+  }
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }
