@@ -195,6 +195,15 @@ std::optional<DataType> parse_main_gradients(const std::string& type) {
   return parse_floating_type(type, "--main-gradients");
 }
 
+// The type that a recipe gives its optimizer's states goes with it, where the one that was asked
+// for has none to give.
+void set_optimizer(const std::string& typed, ModelRequest& request) {
+  const std::string before = std::exchange(request.optimizer, optimizer_name(typed));
+  if (request.optimizer != before && !takes_state_type(request.optimizer)) {
+    request.optimizer_state_type.reset();
+  }
+}
+
 // What contradicts each other is refused, both sides named.
 TrainingStep training_step(const ModelOptions& options, TrainingStep step) {
   if (options.accumulate) {
@@ -271,7 +280,7 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   if (options.recipe) set_recipe(*options.recipe, request);
   if (request.model.empty()) request.model = options.model;
   if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
-  if (options.optimizer) request.optimizer = optimizer_name(*options.optimizer);
+  if (options.optimizer) set_optimizer(*options.optimizer, request);
   request.step = training_step(options, request.step);
   if (options.optimizer_states) {
     request.optimizer_state_type =
@@ -283,7 +292,10 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   request.adapters = requested_adapters(options.adapters, std::move(request.adapters));
   request.quantization =
       requested_quantization(options.quantization, std::move(request.quantization));
-  if (options.library) request.library = parse_library(*options.library);
+  if (options.library) {
+    request.library = parse_library(*options.library);
+    request.recipe.library.clear();
+  }
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }

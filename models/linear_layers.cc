@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "graph/error.h"
+#include "models/adapter_targets.h"
 #include "models/source_text.h"
 #include "models/trainable.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::string_view kAllLinear = "all-linear";
 
 const Layer* layer_named(const std::map<std::string, Layer>& layers, const std::string& name) {
   const auto found = layers.find(name);
@@ -38,25 +37,6 @@ std::string adapter_layer_name(const Adapters& adapters, const Family& family) {
   const std::string library = adapter_library(family);
   if (!adapters.has_magnitudes) return "lora_" + library;
   return (adapters.dropout > 0.0 ? "dora_dropout_" : "dora_") + library;
-}
-
-// The path from its n-th last part on: of "a.b.c" "c", then "b.c". A number is no name by itself.
-std::string short_name(std::string_view module) {
-  std::size_t begin = module.size();
-  while (true) {
-    const std::size_t dot = begin == 0 ? std::string_view::npos : module.rfind('.', begin - 1);
-    const std::size_t part = dot == std::string_view::npos ? 0 : dot + 1;
-    const bool is_number =
-        module.substr(part, begin - part).find_first_not_of("0123456789") == std::string_view::npos;
-    if (!is_number || part == 0) return std::string(module.substr(part));
-    begin = dot;
-  }
-}
-
-std::vector<std::string> short_names(const std::set<std::string>& modules) {
-  std::set<std::string> names;
-  for (const std::string& module : modules) names.insert(short_name(module));
-  return {names.begin(), names.end()};
 }
 
 void check_adapters(const Adapters& adapters, const Recipe& recipe) {
@@ -224,58 +204,13 @@ bool LinearLayers::is_trained(std::string_view module) {
   return is_trained;
 }
 
-namespace {
-
-// What a target that is no linear layer names instead.
-std::string other_op_hint(const std::string& target, const Graph& graph) {
-  for (const Op& op : graph.ops) {
-    if (op.module.empty() || !names_module(target, op.module)) continue;
-    if (op.kind->name == "linear") {
-      return fmt::format(": the weight of {} is a parameter of a function", op.module);
-    }
-    return fmt::format(": the kind of {} is {}", op.module, op.kind->name);
-  }
-  return {};
-}
-
-std::string experts_note(const Graph& graph) {
-  const bool has_experts = std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
-    return op.kind->name == "expert_linear";
-  });
-  return has_experts
-             ? "; its experts' weights are parameters, not layers: adapters of them are not "
-               "in this version"
-             : "";
-}
-
-}  // namespace
-
 void LinearLayers::check_targets(const Graph& graph) const {
   if (!recipe_.adapters) return;
-  const std::vector<std::string> known = short_names(modules_);
-  if (recipe_.adapters->targets.empty()) {
-    throw InputError(fmt::format(
-        "--lora-targets: PEFT has no default for family '{}': expected all-linear, or some of {}{}",
-        family_.name, join_names(known), experts_note(graph)));
-  }
-  for (const std::string& target : recipe_.adapters->targets) {
-    if (named_patterns_.contains(target)) continue;
-    const std::string other = other_op_hint(target, graph);
-    std::vector<std::string> names = known;
-    names.emplace_back(kAllLinear);
-    throw InputError(fmt::format("--lora-targets: no linear layer is called {}{}; there are {}{}{}",
-                                 in_quotes(target), other, join_names(known), experts_note(graph),
-                                 other.empty() ? did_you_mean(target, names) : ""));
-  }
-  for (const std::string& pattern : recipe_.adapters->trained_modules) {
-    if (named_patterns_.contains(pattern)) continue;
-    std::set<std::string> modules;
-    for (const Op& op : graph.ops) {
-      if (!op.module.empty()) modules.insert(op.module);
-    }
-    throw InputError(fmt::format("--lora-train: no module with weights is called {}{}",
-                                 in_quotes(pattern), did_you_mean(pattern, short_names(modules))));
-  }
+  check_adapter_targets({.adapters = *recipe_.adapters,
+                         .family = family_,
+                         .linear_modules = modules_,
+                         .named_patterns = named_patterns_},
+                        graph);
 }
 
 }  // namespace cairn

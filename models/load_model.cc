@@ -9,6 +9,7 @@
 
 #include "graph/error.h"
 #include "graph/grouped_text.h"
+#include "models/adapter_targets.h"
 #include "models/dims.h"
 #include "models/expert_options.h"
 #include "models/families.h"
@@ -228,7 +229,10 @@ void check_main_gradients(const Graph& graph, const Recipe& recipe) {
 LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& opened) {
   const ModelNumbers& numbers = *opened.numbers;
   const Family& family = numbers.family;
-  LoadedModel model{.name = opened.found.name, .family = family.name, .notes = numbers.notes};
+  LoadedModel model{.name = opened.found.name,
+                    .family = family.name,
+                    .library = family.library,
+                    .notes = numbers.notes};
   model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
   std::vector<PerLayerValues> per_layer = resolve_per_layer(family, numbers.sources);
   for (const PerLayerValues& values : per_layer) {
@@ -256,13 +260,27 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                              .recipe = model.recipe,
                              .model_name = model.name});
   check_main_gradients(model.graph, model.recipe);
+  if (model.recipe.adapters) {
+    for (std::string& note : adapter_notes(model.graph, *model.recipe.adapters)) {
+      model.notes.push_back(std::move(note));
+    }
+  }
   if (request.quantization) {
-    check_quantized(model.graph, *request.quantization);
+    check_quantized(model.graph, model.recipe, *request.quantization);
     for (std::string& note : quantization_notes(model.graph, model.recipe)) {
       model.notes.push_back(std::move(note));
     }
   }
   return model;
+}
+
+Family family_of_library(Family family, const ModelRequest& request) {
+  try {
+    return family_in_library(std::move(family), request.library, request.folders);
+  } catch (const InputError& error) {
+    if (request.recipe.library.empty()) throw;
+    throw InputError(fmt::format("recipe '{}': {}", request.recipe.name, error.what()));
+  }
 }
 
 std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request, FoundModel found) {
@@ -273,8 +291,7 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
-  opened->numbers->family =
-      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
+  opened->numbers->family = family_of_library(std::move(opened->numbers->family), request);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }

@@ -153,13 +153,16 @@ void OpPlacing::add_family_op(const FamilyOp& op, const Scope& scope, TensorName
 void OpPlacing::place_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
                          const Place& place, HeldNames& held) {
   check_fused_parts(op, scope);
+  if (passes_through(op, scope, names)) {  // before any adapter is looked for
+    count_op();
+    return;
+  }
   const Layer* const layer = layer_for(op, place);
   if (layer == nullptr) {
     add_plain_op(op, op.name, scope, names, place);
     return;
   }
   count_op();
-  if (passes_through(op, scope, names)) return;
   if (op.kind != nullptr) {
     add_layer(*layer, op, op.name, scope, names, place);
   } else {

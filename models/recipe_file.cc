@@ -76,6 +76,7 @@ RecipeFile read_recipe(Document document, std::string name) {
   file.title = fields.text("title");
   file.sources = fields.optional_names("sources");
   read_training_keys(text, fields, training);
+  training.recipe.library = training.library;
   for (const auto& [option, choice] : training.implementations) {
     training.recipe.implementations.push_back(option);
   }

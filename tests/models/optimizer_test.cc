@@ -139,13 +139,24 @@ TEST_CASE("states of another type than what is stepped") {
   };
   CHECK(with_states("adamw", DataType::kBFloat16, DataType::kFloat32) == 40);
   CHECK(with_states("adamw", DataType::kFloat32, DataType::kBFloat16) == 80);
-  CHECK(with_states("lion", DataType::kFloat16, DataType::kFloat32) == 20);
-  CHECK(with_states("sgd", DataType::kBFloat16, DataType::kFloat32) == 0);
+  CHECK(with_states("adam", DataType::kFloat16, DataType::kFloat32) == 40);
   Recipe recipe{
       .precision = kFp32, .optimizer = "adamw-8bit", .optimizer_state_type = DataType::kBFloat16};
   CHECK(error_of(recipe) ==
-        "--optimizer-states bf16 and --optimizer adamw-8bit: its states have a format of their "
-        "own; expected one of adamw, adam, sgd, sgd-momentum, lion");
+        "--optimizer-states bf16 and --optimizer adamw-8bit: its states have types of their own; "
+        "expected one of adamw, adam");
+  recipe.optimizer = "sgd";
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer sgd: it has no states; expected one of adamw, "
+        "adam");
+  recipe.optimizer = "sgd-momentum";
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer sgd-momentum: its momentum is of the type of the "
+        "gradients; expected one of adamw, adam");
+  recipe.optimizer = "lion";
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer lion: its momentum is of the type of the "
+        "parameters; expected one of adamw, adam");
   recipe.optimizer = "adamw";
   recipe.step.optimizer_loop = OptimizerLoop::kForeach;
   CHECK(error_of(recipe) ==
