@@ -319,6 +319,10 @@ const std::vector<test::BadFile> kFamilies = {
      "per_layer_without_key.yaml:3:19: per_layer dim 'kind': missing key 'key'"},
     {"too_many_config_keys.yaml",
      "too_many_config_keys.yaml:2:15: dim 'width': expected at most 16 items, found 17"},
+    {"embedding_states_type.yaml",
+     "embedding_states_type.yaml:2:1: a family: key 'embedding_states': expected one of fp32, "
+     "found "
+     "'bf16'"},
     {"unknown_samples.yaml",
      "unknown_samples.yaml:2:1: a family: key 'samples': expected tokens or images, found 'words'"},
     {"unknown_sections.yaml",
