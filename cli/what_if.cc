@@ -200,7 +200,9 @@ std::int64_t training_state_bytes(const Graph& graph, const TrainingStep& step) 
   constexpr std::string_view kWhat = "parameters, gradients and optimizer states";
   std::int64_t bytes = checked_add(parameter_bytes(graph), optimizer_state_bytes(graph), kWhat);
   bytes = checked_add(bytes, master_weight_bytes(graph), kWhat);
-  if (step.optimizer_in_backward) return bytes;  // no two gradients need be there at once
+  bytes = checked_add(bytes, main_gradient_bytes(graph), kWhat);
+  // No two gradients need be there at once.
+  if (step.optimizer_in_backward || step.main_gradient_type) return bytes;
   return checked_add(bytes, gradient_bytes(graph), kWhat);
 }
 

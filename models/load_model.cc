@@ -53,6 +53,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
   if (request.optimizer_state_type) refuse("--optimizer-states");
+  if (request.step.main_gradient_type) refuse("--main-gradients");
   if (request.adapters) refuse("--lora");
   if (request.quantization) refuse("--quantize");
   if (!request.library.empty()) refuse("--library");
@@ -155,6 +156,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
   model.recipe = {.precision = request.precision.value_or(own_precision),
                   .optimizer = request.optimizer,
                   .optimizer_state_type = request.optimizer_state_type,
+                  .has_full_embedding_states = numbers.family.has_full_embedding_states,
                   .implementations = request.implementations,
                   .step = request.step,
                   .freeze = request.freeze,
@@ -208,6 +210,22 @@ void check_requirements(const Family& family, const ModelNumbers& numbers,
   if (place) fail_at(*place->document, place->position, unmet->text);
 }
 
+// The optimizer reads them as they are: in another type than it steps a parameter in, it would be
+// given a copy (Megatron-LM d98e8a64, optimizer/optimizer.py: main_grad.float()).
+void check_main_gradients(const Graph& graph, const Recipe& recipe) {
+  if (!recipe.step.main_gradient_type) return;
+  const std::string_view type = data_type_name(*recipe.step.main_gradient_type);
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.main_gradient_bytes == 0) continue;
+    const DataType stepped = recipe.precision.master_type.value_or(tensor.data_type);
+    if (stepped == *recipe.step.main_gradient_type) continue;
+    throw InputError(
+        fmt::format("--main-gradients {}: the optimizer steps '{}' in {}, and a copy of its main "
+                    "gradient in that type is not counted; expected {}",
+                    type, tensor.name, data_type_name(stepped), data_type_name(stepped)));
+  }
+}
+
 LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& opened) {
   const ModelNumbers& numbers = *opened.numbers;
   const Family& family = numbers.family;
@@ -241,6 +259,7 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                              .per_layer = std::move(per_layer),
                              .recipe = model.recipe,
                              .model_name = model.name});
+  check_main_gradients(model.graph, model.recipe);
   if (model.recipe.adapters) {
     for (std::string& note : adapter_notes(model.graph, *model.recipe.adapters)) {
       model.notes.push_back(std::move(note));

@@ -22,6 +22,7 @@ using BytesOf = std::function<OptimizerBytes(const SteppedParameter&)>;
 struct OptimizerRow {
   std::string name = {};
   BytesOf fused = {};
+  BytesOf fused_with_full_embeddings = {};  // Recipe::has_full_embedding_states, where it matters
   BytesOf foreach = {};
   BytesOf for_loop = {};
   bool makes_states_one_by_one = false;
@@ -84,12 +85,19 @@ OptimizerRow lion_row() {
           .own_states = "its momentum is of the type of the parameters"};
 }
 
+BytesOf bitsandbytes(const BitsAndBytes& optimizer) {
+  return [optimizer](const SteppedParameter& parameter) {
+    return bitsandbytes_bytes(optimizer, parameter);
+  };
+}
+
+// 8 bits for embeddings too, unless the trainer says otherwise (GlobalOptimManager).
 OptimizerRow bitsandbytes_row(std::string name, const BitsAndBytes& optimizer) {
+  BitsAndBytes with_full_embeddings = optimizer;
+  with_full_embeddings.has_full_embeddings = true;
   return {.name = std::move(name),
-          .fused =
-              [optimizer](const SteppedParameter& parameter) {
-                return bitsandbytes_bytes(optimizer, parameter);
-              },
+          .fused = bitsandbytes(optimizer),
+          .fused_with_full_embeddings = bitsandbytes(with_full_embeddings),
           .makes_states_one_by_one = true};
 }
 
@@ -237,11 +245,15 @@ OptimizerRule optimizer_rule(const Recipe& recipe) {
                                  row.name, optimizer_loop_name(loop), fmt::join(names, " or ")));
   }
   if (recipe.optimizer_state_type) check_state_type(row, recipe);
+  const bool has_full_embeddings =
+      recipe.has_full_embedding_states && row.fused_with_full_embeddings;
+  const BytesOf& taken = has_full_embeddings ? row.fused_with_full_embeddings : bytes_of;
   return {.bytes_of = recipe.optimizer_state_type
-                          ? with_states_of(*recipe.optimizer_state_type, bytes_of)
-                          : bytes_of,
+                          ? with_states_of(*recipe.optimizer_state_type, taken)
+                          : taken,
           .makes_states_one_by_one = row.makes_states_one_by_one,
-          .is_per_parameter = recipe.step.optimizer_in_backward};
+          .is_per_parameter = recipe.step.optimizer_in_backward,
+          .main_gradient_type = recipe.step.main_gradient_type};
 }
 
 OptimizerRule optimizer_rule_without_shapes(const Recipe& recipe) {

@@ -16,7 +16,8 @@ namespace cairn {
 namespace {
 
 bool is_quantized(const Op& op) {
-  return op.kind->name == "linear_4bit" || op.kind->name == "linear_8bit";
+  return op.kind->name == "linear_4bit" || op.kind->name == "linear_4bit_saving_input" ||
+         op.kind->name == "linear_8bit";
 }
 
 bool is_linear(const Op& op) { return op.kind->name == "linear" || is_quantized(op); }
