@@ -174,7 +174,8 @@ WaysToTrain ways_with_adapters(const WayQuestion& question) {
   const bool is_of_text = dim_value(question.model, "tokens") > 0;
   if (ways.empty() && is_of_text) {
     answer.notes.push_back(fmt::format(
-        "no recipe trains adapters beside layers of '{}': LoRA and QLoRA are left out", library));
+        "LoRA and QLoRA are left out: no recipe has adapters beside the layers of family '{}'",
+        question.model.family));
   }
   for (std::size_t i = 0; i < ways.size(); ++i) {
     try {
