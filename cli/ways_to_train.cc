@@ -30,8 +30,10 @@ WayToTrain evaluated_way(const WayQuestion& question, const KnownWay& known) {
                            .step = model.recipe.step,
                            .device = question.device};
   const Evaluation none = evaluate(model.graph, {.algorithm = Algorithm::kNone}, setting);
-  const Evaluation every_layer =
-      evaluate(model.graph, {.algorithm = Algorithm::kEveryLayer}, setting);
+  const std::optional<LoadedModel> checkpointed =
+      load_checkpointed_model(request, question.opened, model);
+  const Evaluation every_layer = evaluate(checkpointed ? checkpointed->graph : model.graph,
+                                          {.algorithm = Algorithm::kEveryLayer}, setting);
   const std::int64_t flops = step_flops(model.graph, model.recipe.step);
   std::vector<StrategyNumbers> strategies;
   for (const Evaluation* const evaluation : {&none, &every_layer}) {

@@ -14,9 +14,10 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 14> kOpKeys = {
-    "op",     "in",         "out",      "if",   "weight", "logits",  "cap",
-    "module", "held_until", "autocast", "base", "bare",   "weights", "each"};
+constexpr std::array<std::string_view, 15> kOpKeys = {
+    "op",     "in",   "out",     "if",         "weight",
+    "logits", "cap",  "module",  "held_until", "autocast",
+    "base",   "bare", "weights", "each",       "input_embeddings"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -178,6 +179,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   op.is_cap = fields.optional_boolean("cap").value_or(false);
   op.is_base = fields.optional_boolean("base").value_or(false);
+  op.is_input_embeddings = fields.optional_boolean("input_embeddings").value_or(false);
   op.is_bare = fields.optional_boolean("bare").value_or(false);
   op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {

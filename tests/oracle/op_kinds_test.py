@@ -227,6 +227,7 @@ OTHER_KINDS = {
     "group_mask", "split_ids",  # without a gradient
     "linear_4bit", "linear_8bit",  # bitsandbytes': quantized_test.py
     "eye", "transpose", "detach", "row_norm", "weight_over",  # DoRA's: adapters_test.py
+    "requires_grad",  # of a frozen input: adapters_peak_test.py
     "custom",  # states everything itself
 }
 
