@@ -46,6 +46,11 @@ class Planning {
     if (has_to_checkpoint()) load_checkpointed();
     report_.pinned = pinned_tensors(report_.model.graph, options_.keep, options_.recompute);
     if (report_.budget) answer_budget();
+    if (recomputes_unasked()) {
+      load_checkpointed();
+      report_.pinned = pinned_tensors(report_.model.graph, options_.keep, options_.recompute);
+      answer_budget();
+    }
     if (options_.compare) compare();
     if (options_.frontier) {
       report_.frontier = plan_frontier(report_.model.graph, request(report_.strategy));
@@ -127,6 +132,12 @@ class Planning {
     if (!is_checkpointed(report_.strategy)) return false;
     return options_.frontier || options_.compare || !report_.budget ||
            report_.keep_all_peak_bytes > report_.budget_bytes;
+  }
+
+  // Whether all may be kept, but the plan recomputes what costs nothing.
+  bool recomputes_unasked() const {
+    return report_.answer && !request_.is_checkpointed &&
+           !report_.answer->evaluation.plan.regions.empty();
   }
 
   // From here on all is of the graphs that checkpoints make.
