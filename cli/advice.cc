@@ -85,8 +85,8 @@ void advise_on_ways(const AdviceInput& input, std::vector<std::string>& lines) {
         way.strategies[recommended_strategy(way.strategies, input.capacity_bytes)];
     if (!fits(best, input.capacity_bytes)) continue;
     lines.push_back(
-        fmt::format("{} (--recipe {}) fits with {}{}, with {} to spare.", way.name, way.recipe,
-                    with_strategy(best.name),
+        fmt::format("{} (--recipe {}{}) fits with {}{}, with {} to spare.", way.name, way.recipe,
+                    way.options.empty() ? "" : " " + way.options, with_strategy(best.name),
                     is_none(best) ? "" : fmt::format(" at {}", increase_text(best.slowdown)),
                     bytes_text(*input.capacity_bytes - best.peak_bytes)));
   }

@@ -44,6 +44,7 @@ struct OptionsThatSave {
 struct WayToTrain {
   std::string name = {};                  // "QLoRA"
   std::string recipe = {};                // that --recipe takes for it; "": what was asked for
+  std::string options = {};               // beside --recipe, where the model needs some
   std::int64_t trained_count = 0;         // parameters
   std::int64_t training_state_bytes = 0;  // parameters, gradients, optimizer states
   std::vector<StrategyNumbers> strategies = {};  // "none" first, each against its own "none"

@@ -90,16 +90,16 @@ NamedBytes computed_of(const MeasuredCase& measured, const MeasuredRun& run) {
   const SimulatedRun simulated = simulate_run(run);
   const Graph& graph = simulated.model.graph;
   const Trace& trace = simulated.evaluation.trace;
-  const std::int64_t cublas = cublas_bytes(measured, graph);
+  const std::int64_t workspaces = cublas_bytes(measured, graph) + measured.library_workspace_bytes;
   switch (measured.metric) {
     case MeasuredMetric::kPeakBytes:
-      return {.bytes = trace.peak_bytes + cublas};
+      return {.bytes = trace.peak_bytes + workspaces};
     case MeasuredMetric::kResidentBytes:
-      return {.bytes = trace.resident_bytes + cublas};
+      return {.bytes = trace.resident_bytes + workspaces};
     case MeasuredMetric::kTransientBytes:
       return {.bytes = trace.peak_bytes - trace.resident_bytes};
     case MeasuredMetric::kDeviceBytes:
-      return {.bytes = trace.peak_bytes + cublas + measured.context_bytes};
+      return {.bytes = trace.peak_bytes + workspaces + measured.context_bytes};
     case MeasuredMetric::kAllocationBytes:
       return nearest_allocation(simulated, measured.value_bytes);
     case MeasuredMetric::kSavedBytesPerLayer:

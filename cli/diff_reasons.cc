@@ -9,6 +9,7 @@
 #include "graph/data_type.h"
 #include "graph/grouped_text.h"
 #include "graph/precision.h"
+#include "models/training_keys.h"
 
 namespace cairn {
 namespace {
@@ -27,25 +28,37 @@ std::string main_type(const LoadedModel& model, bool of_trained) {
   return most == bytes.end() ? "" : std::string(data_type_name(most->first));
 }
 
-// "851,968 parameters trained".
-std::string trained_text(const LoadedModel& model) {
-  return fmt::format("{} parameters trained", grouped_text(trainable_parameter_count(model.graph)));
+// One thing that decides bytes: "851,968", of " trained parameters".
+struct Cause {
+  std::string value = {};
+  std::string what = {};
+};
+
+Cause trained_parameters(const LoadedModel& model) {
+  return {grouped_text(trainable_parameter_count(model.graph)), " trained parameters"};
+}
+
+// Quantised weights are most of a model's.
+Cause weights_type(const LoadedModel& model) {
+  if (!model.recipe.quantization) return {main_type(model, false)};
+  return {std::string(quantized_format_name(model.recipe.quantization->format))};
 }
 
 // What decides the bytes of a category, in the order in which a difference is named.
-std::vector<std::string> causes(const Side& side, MemoryCategory category) {
+std::vector<Cause> causes(const Side& side, MemoryCategory category) {
   const LoadedModel& model = *side.first;
   switch (category) {
     case MemoryCategory::kParameters:
-      return {main_type(model, false)};
+      return {weights_type(model), {main_type(model, false)}};
     case MemoryCategory::kGradients:
-      return {trained_text(model), main_type(model, true)};
+      return {trained_parameters(model), {main_type(model, true)}};
     case MemoryCategory::kOptimizer:
-      return {trained_text(model), model.recipe.optimizer,
-              std::string(data_type_name(
-                  model.recipe.optimizer_state_type.value_or(state_type(model.recipe.precision))))};
+      return {trained_parameters(model),
+              {model.recipe.optimizer},
+              {std::string(data_type_name(model.recipe.optimizer_state_type.value_or(
+                  state_type(model.recipe.precision))))}};
     case MemoryCategory::kSavedActivations:
-      return {side.second->name, std::string(precision_name(model.recipe.precision))};
+      return {{side.second->name}, {std::string(precision_name(model.recipe.precision))}};
     default:
       return {};
   }
@@ -62,12 +75,14 @@ std::vector<DiffReason> diff_reasons(const LoadedModel& a, const Evaluation& a_e
     const std::int64_t bytes =
         b_evaluation.trace.peak_breakdown[i] - a_evaluation.trace.peak_breakdown[i];
     if (bytes == 0) continue;
-    const std::vector<std::string> of_a = causes({&a, &a_evaluation}, category);
-    const std::vector<std::string> of_b = causes({&b, &b_evaluation}, category);
+    const std::vector<Cause> of_a = causes({&a, &a_evaluation}, category);
+    const std::vector<Cause> of_b = causes({&b, &b_evaluation}, category);
     for (std::size_t cause = 0; cause < of_a.size(); ++cause) {
-      if (of_a[cause] == of_b[cause]) continue;
-      reasons.push_back({bytes, fmt::format("{}: {} instead of {}", memory_category_name(category),
-                                            of_b[cause], of_a[cause])});
+      const Cause& its = of_b[cause];
+      if (of_a[cause].value == its.value) continue;
+      reasons.push_back(
+          {bytes, fmt::format("{}: {} instead of {}{}", memory_category_name(category), its.value,
+                              of_a[cause].value, its.what)});
       break;
     }
   }

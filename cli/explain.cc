@@ -106,6 +106,7 @@ class Reasons {
       case LiveKind::kOptimizerStates:
         return "live from the first optimizer step on";
       case LiveKind::kMasterWeights:
+      case LiveKind::kMainGradients:
         return "live from load to the end of the step";
       case LiveKind::kDuplicate:
         return "a recompute makes all that its op makes, also what is live";

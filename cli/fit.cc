@@ -100,7 +100,7 @@ void add_notes(FitAnswer& answer) {
     }
   };
   if (answer.own_strategy) {
-    add(fmt::format("recipe '{}' trains {}", answer.model.recipe_name,
+    add(fmt::format("recipe '{}' trains with {}", answer.model.recipe_name,
                     with_strategy(*answer.own_strategy)));
   }
   for (const std::string& note : answer.model.notes) add(note);
@@ -193,14 +193,21 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
 }
 
 // Where the user chose no way to train, the others beside what was asked for, which is full
-// training.
-void add_ways(const FitOptions& options, const OpenedModel& opened, FitAnswer& answer) {
-  if (answer.model.family.empty() || chooses_way_to_train(options.model)) return;
+// training. They are looked for while that is evaluated.
+std::future<WaysToTrain> other_ways(const FitOptions& options, const OpenedModel& opened,
+                                    const FitAnswer& answer) {
+  if (answer.model.family.empty() || chooses_way_to_train(options.model)) return {};
   const WayQuestion question = {.options = options.model,
                                 .extent = options.extent,
                                 .opened = opened,
+                                .model = answer.model,
                                 .device = answer.gpu ? &*answer.gpu : nullptr};
-  answer.advice_input.ways = ways_with_adapters(question);
+  return std::async(std::launch::async, [question] { return ways_with_adapters(question); });
+}
+
+void add_ways(WaysToTrain others, FitAnswer& answer) {
+  answer.advice_input.ways = std::move(others.ways);
+  answer.notes.insert(answer.notes.end(), others.notes.begin(), others.notes.end());
   if (answer.advice_input.ways.empty()) return;
   answer.ways = {way_to_train("full", answer.model, answer.advice_input.strategies)};
   answer.ways.insert(answer.ways.end(), answer.advice_input.ways.begin(),
@@ -238,13 +245,14 @@ FitAnswer answer_fit(const FitOptions& options) {
   answer.checkpointed = load_checkpointed_model(request, *opened, answer.model);
   answer.step_flops = step_flops(answer.model.graph, answer.model.recipe.step);
   answer.without_gradients = peak_without_gradients(answer.model.graph);
+  std::future<WaysToTrain> others = other_ways(options, *opened, answer);
   evaluate_strategies(options, answer);
   answer.slowdown_is_time = answer.evaluations.front().time.has_value();
   add_notes(answer);
   answer.advice_input = numbers_for_advice(answer);
   answer.recommended =
       recommended_strategy(answer.advice_input.strategies, answer.advice_input.capacity_bytes);
-  add_ways(options, *opened, answer);
+  if (others.valid()) add_ways(others.get(), answer);
   ask_what_if(options, request, *opened, answer);
   if (options.explain) {
     const Evaluation& best = answer.evaluations[answer.recommended];

@@ -47,6 +47,7 @@ Json ways_json(const FitAnswer& answer) {
     Json json;
     json["name"] = way.name;
     json["recipe"] = way.recipe.empty() ? Json() : Json(way.recipe);
+    json["options"] = way.options;
     json["trained_parameter_count"] = way.trained_count;
     json["training_state_bytes"] = way.training_state_bytes;
     json["strategies"] = Json::array();

@@ -65,6 +65,9 @@ std::string training_step_text(const Recipe& recipe) {
     text += fmt::format(", {} micro-batches", grouped_text(step.micro_batches));
   }
   if (step.keeps_gradients) text += ", gradients kept";
+  if (step.main_gradient_type) {
+    text += fmt::format(", {} main gradients", data_type_name(*step.main_gradient_type));
+  }
   if (step.optimizer_in_backward) text += ", optimizer in backward";
   if (step.optimizer_loop != OptimizerLoop::kFused) {
     text += fmt::format(", {} optimizer", optimizer_loop_name(step.optimizer_loop));

@@ -115,6 +115,7 @@ void add_model(Json& document, const LoadedModel& model) {
   document["optimizer_in_backward"] = step.optimizer_in_backward;
   document["micro_batches"] = step.micro_batches;
   document["keep_gradients"] = step.keeps_gradients;
+  document["main_gradients"] = type_or_null(step.main_gradient_type);
   document["freeze"] = model.recipe.freeze;
   document["train_only"] = model.recipe.train_only;
   document["quantization"] = quantization_json(model.recipe.quantization);

@@ -111,6 +111,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("N");
   add_undoable_flag(command, "--keep-gradients", options.keep_gradients,
                     "Gradients stay from step to step, as with\nzero_grad(set_to_none=False)");
+  command
+      .add_option("--main-gradients", options.main_gradients,
+                  "Each gradient goes into a buffer of this type that\nstays, as Megatron-LM's "
+                  "fp32 one, or none")
+      ->type_name("TYPE");
   for (const auto& [name, help] : kImplementationHelp) {
     command
         .add_option_function<std::string>(
@@ -188,6 +193,21 @@ void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu) {
 
 namespace {
 
+// "none" takes back what a recipe says.
+std::optional<DataType> parse_main_gradients(const std::string& type) {
+  if (type == "none") return std::nullopt;
+  return parse_floating_type(type, "--main-gradients");
+}
+
+// The type that a recipe gives its optimizer's states goes with it, where the one that was asked
+// for has none to give.
+void set_optimizer(const std::string& typed, ModelRequest& request) {
+  const std::string before = std::exchange(request.optimizer, optimizer_name(typed));
+  if (request.optimizer != before && !takes_state_type(request.optimizer)) {
+    request.optimizer_state_type.reset();
+  }
+}
+
 // What contradicts each other is refused, both sides named.
 TrainingStep training_step(const ModelOptions& options, TrainingStep step) {
   if (options.accumulate) {
@@ -195,6 +215,9 @@ TrainingStep training_step(const ModelOptions& options, TrainingStep step) {
   }
   if (options.keep_gradients) step.keeps_gradients = *options.keep_gradients;
   if (options.optimizer_in_backward) step.optimizer_in_backward = *options.optimizer_in_backward;
+  if (options.main_gradients) {
+    step.main_gradient_type = parse_main_gradients(*options.main_gradients);
+  }
   if (options.optimizer_loop) step.optimizer_loop = parse_optimizer_loop(*options.optimizer_loop);
   if (const std::optional<Contradiction> both = contradiction_in(step)) {
     throw InputError(fmt::format("--{} and --{}: {}", both->first, both->second, both->reason));
@@ -261,7 +284,7 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   if (options.recipe) set_recipe(*options.recipe, request);
   if (request.model.empty()) request.model = options.model;
   if (options.batch) request.batch = parse_count(*options.batch, "--batch", kKilo);
-  if (options.optimizer) request.optimizer = optimizer_name(*options.optimizer);
+  if (options.optimizer) set_optimizer(*options.optimizer, request);
   request.step = training_step(options, request.step);
   if (options.optimizer_states) {
     request.optimizer_state_type =
@@ -274,7 +297,10 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   request.quantization =
       requested_quantization(options.quantization, std::move(request.quantization));
   if (options.input_require_grads) request.input_require_grads = options.input_require_grads;
-  if (options.library) request.library = parse_library(*options.library);
+  if (options.library) {
+    request.library = parse_library(*options.library);
+    request.recipe.library.clear();
+  }
   if (options.tokens) {
     request.tokens = parse_count(*options.tokens, "--tokens", kTokensKilo);
   }

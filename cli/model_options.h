@@ -34,6 +34,7 @@ struct ModelOptions {
   std::optional<bool> optimizer_in_backward = {};
   std::optional<std::string> accumulate = {};
   std::optional<bool> keep_gradients = {};
+  std::optional<std::string> main_gradients = {};
   std::map<std::string, std::string> implementations = {};  // by option, as far as given
   std::vector<std::string> freeze = {};
   std::vector<std::string> train_only = {};

@@ -135,9 +135,13 @@ std::string totals_text(const ShownBlock& shown) {
   return text;
 }
 
-std::string master_text(const Graph& graph) {
-  const std::int64_t bytes = master_weight_bytes(graph);
-  return bytes == 0 ? "" : fmt::format("master weights {}, ", bytes_text(bytes));
+// "master weights 4.60 GiB, main gradients 4.60 GiB, ", where there are such.
+std::string buffers_text(const Graph& graph) {
+  const auto text = [](std::string_view what, std::int64_t bytes) {
+    return bytes == 0 ? "" : fmt::format("{} {}, ", what, bytes_text(bytes));
+  };
+  return text("master weights", master_weight_bytes(graph)) +
+         text("main gradients", main_gradient_bytes(graph));
 }
 
 std::string show_text(const ShownBlock& shown) {
@@ -161,7 +165,7 @@ std::string show_text(const ShownBlock& shown) {
           grouped_text(static_cast<std::int64_t>(graph.ops.size())),
           graph.ops.size() == 1 ? "" : "s", bytes_text(saved.total_bytes),
           bytes_text(parameter_bytes(graph)), bytes_text(optimizer_state_bytes(graph)),
-          master_text(graph),
+          buffers_text(graph),
           rate_text(static_cast<double>(step_flops(graph, shown.model.recipe.step)), "")));
   for (const std::string& note : shown.model.notes) text += labelled_text("Note: ", note);
   return text;
@@ -210,6 +214,7 @@ std::string show_json(const ShownBlock& shown) {
   document["model_optimizer_bytes"] = optimizer_state_bytes(graph);
   document["model_optimizer_paged_bytes"] = optimizer_paged_bytes(graph);
   document["model_master_bytes"] = master_weight_bytes(graph);
+  document["model_main_gradient_bytes"] = main_gradient_bytes(graph);
   document["model_step_flops"] = step_flops(graph, shown.model.recipe.step);
   document["notes"] = shown.model.notes;
   return json_text(document);

@@ -26,9 +26,11 @@ ForwardPeak peak_without_gradients(const Graph& graph) {
 std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation,
                                  const ForwardPeak& without_gradients) {
   const Trace& trace = evaluation.trace;
+  const std::int64_t weight_bytes =
+      checked_add(parameter_bytes(graph), master_weight_bytes(graph), "load");
   std::vector<PhaseRow> rows = {
       {.phase = Phase::kLoad,
-       .later_bytes = checked_add(parameter_bytes(graph), master_weight_bytes(graph), "load")}};
+       .later_bytes = checked_add(weight_bytes, main_gradient_bytes(graph), "load")}};
   for (const PhasePeak& later : trace.phases) {
     const auto first =
         std::find_if(trace.first_phases.begin(), trace.first_phases.end(),
@@ -39,7 +41,8 @@ std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluatio
                     .later_bytes = later.bytes,
                     .place = step_subject(graph, evaluation.schedule, step)});
   }
-  const std::int64_t kept_bytes = keeps_gradients(evaluation.schedule) ? gradient_bytes(graph) : 0;
+  const std::int64_t kept_bytes =
+      keeps_gradients(graph, evaluation.schedule) ? gradient_bytes(graph) : 0;
   rows.push_back({.phase = Phase::kEvaluation,
                   .later_bytes = checked_add(without_gradients.bytes, kept_bytes, "evaluation"),
                   .place = without_gradients.place});

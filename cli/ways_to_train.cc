@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <future>
 #include <utility>
 
@@ -10,38 +9,115 @@
 #include "cli/units.h"
 #include "cli/what_if.h"
 #include "graph/error.h"
+#include "models/recipe_file.h"
 
 namespace cairn {
 namespace {
 
 struct KnownWay {
-  std::string_view name = {};
-  std::string_view recipe = {};
+  std::string name = {};    // "QLoRA"
+  std::string recipe = {};  // "qlora"
 };
 
-constexpr std::array<KnownWay, 2> kWays = {{{"LoRA", "hf-lora"}, {"QLoRA", "qlora"}}};
+std::vector<KnownWay> known_ways(const std::string& library) {
+  std::vector<KnownWay> ways;
+  for (const RecipeFile& recipe : list_recipes({})) {
+    const ModelRequest& training = recipe.training;
+    if (!training.adapters || recipe.needs_several_gpus || training.library != library) continue;
+    ways.push_back({.name = training.quantization ? "QLoRA" : "LoRA", .recipe = recipe.name});
+  }
+  return ways;
+}
 
-WayToTrain evaluated_way(const WayQuestion& question, const KnownWay& known) {
-  ModelOptions options = question.options;
-  options.recipe = std::string(known.recipe);
-  const ModelRequest request = model_request(options);
-  const LoadedModel model = load_opened_model(request, question.opened);
-  const Setting setting = {.extent = requested_extent(question.extent, request),
+// Options in place of the recipe's.
+struct Attempt {
+  std::string precision = {};
+  std::vector<std::string> targets = {};
+};
+
+// The recipe as it is, then with other layers, then the same without autocast. Attention's layers
+// are what PEFT takes of most model types.
+std::vector<Attempt> attempts(const ModelOptions& typed) {
+  std::vector<std::string> precisions = {""};
+  if (!typed.precision) precisions.emplace_back("bf16");
+  std::vector<Attempt> attempts;
+  for (const std::string& precision : precisions) {
+    attempts.push_back({.precision = precision});
+    attempts.push_back({.precision = precision, .targets = {"all-linear"}});
+    attempts.push_back({.precision = precision, .targets = {"q_proj", "v_proj"}});
+  }
+  return attempts;
+}
+
+std::string options_text(const Attempt& attempt) {
+  std::string text;
+  if (!attempt.precision.empty()) text += " --precision " + attempt.precision;
+  for (const std::string& target : attempt.targets) text += " --lora-targets " + target;
+  return text.empty() ? text : text.substr(1);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// A model with the first options that go with it.
+struct LoadedWay {
+  ModelRequest request = {};
+  LoadedModel model = {};
+  std::string options = {};
+  std::string reason = {};  // why it has them
+};
+
+// Throws the InputError of the recipe as it is where no options help.
+LoadedWay loaded_way(const WayQuestion& question, const KnownWay& known) {
+  LoadedWay way;
+  for (const Attempt& attempt : attempts(question.options)) {
+    ModelOptions options = question.options;
+    options.recipe = known.recipe;
+    if (!attempt.precision.empty()) options.precision = attempt.precision;
+    options.adapters.targets = attempt.targets;
+    try {
+      way.request = model_request(options);
+      way.model = load_opened_model(way.request, question.opened);
+      way.options = options_text(attempt);
+      return way;
+    } catch (const InputError& error) {
+      if (way.reason.empty()) way.reason = first_line(error.what());
+    }
+  }
+  throw InputError(way.reason);
+}
+
+struct EvaluatedWay {
+  WayToTrain way = {};
+  std::string note = {};
+};
+
+EvaluatedWay evaluated_way(const WayQuestion& question, const KnownWay& known) {
+  const LoadedWay loaded = loaded_way(question, known);
+  const LoadedModel& model = loaded.model;
+  const Setting setting = {.extent = requested_extent(question.extent, loaded.request),
                            .step = model.recipe.step,
                            .device = question.device};
-  const Evaluation none = evaluate(model.graph, {.algorithm = Algorithm::kNone}, setting);
   const std::optional<LoadedModel> checkpointed =
-      load_checkpointed_model(request, question.opened, model);
+      load_checkpointed_model(loaded.request, question.opened, model);
+  std::future<Evaluation> first = std::async(std::launch::async, [&] {
+    return evaluate(model.graph, {.algorithm = Algorithm::kNone}, setting);
+  });
   const Evaluation every_layer = evaluate(checkpointed ? checkpointed->graph : model.graph,
                                           {.algorithm = Algorithm::kEveryLayer}, setting);
+  const Evaluation none = first.get();
   const std::int64_t flops = step_flops(model.graph, model.recipe.step);
   std::vector<StrategyNumbers> strategies;
   for (const Evaluation* const evaluation : {&none, &every_layer}) {
     strategies.push_back(strategy_numbers(*evaluation, none, flops));
   }
-  WayToTrain way = way_to_train(std::string(known.name), model, std::move(strategies));
-  way.recipe = known.recipe;
-  return way;
+  EvaluatedWay evaluated{.way = way_to_train(known.name, model, std::move(strategies))};
+  evaluated.way.recipe = known.recipe;
+  evaluated.way.options = loaded.options;
+  if (!loaded.options.empty()) {
+    evaluated.note = fmt::format("{} ({}) is shown with {}: {}", known.name, known.recipe,
+                                 loaded.options, loaded.reason);
+  }
+  return evaluated;
 }
 
 const StrategyNumbers* strategy_of(const WayToTrain& way, std::string_view name) {
@@ -88,21 +164,31 @@ WayToTrain way_to_train(const std::string& name, const LoadedModel& model,
           .strategies = std::move(strategies)};
 }
 
-std::vector<WayToTrain> ways_with_adapters(const WayQuestion& question) {
-  std::vector<std::future<WayToTrain>> running;
-  for (const KnownWay& known : kWays) {
+WaysToTrain ways_with_adapters(const WayQuestion& question) {
+  const std::string& library = question.model.library;
+  const std::vector<KnownWay> ways = known_ways(library);
+  std::vector<std::future<EvaluatedWay>> running;
+  for (const KnownWay& known : ways) {
     running.push_back(
         std::async(std::launch::async, [&] { return evaluated_way(question, known); }));
   }
-  std::vector<WayToTrain> ways;
-  for (std::future<WayToTrain>& way : running) {
+  WaysToTrain answer;
+  const bool is_of_text = dim_value(question.model, "tokens") > 0;
+  if (ways.empty() && is_of_text) {
+    answer.notes.push_back(fmt::format(
+        "no recipe trains adapters beside layers of '{}': LoRA and QLoRA are left out", library));
+  }
+  for (std::size_t i = 0; i < ways.size(); ++i) {
     try {
-      ways.push_back(way.get());
-    } catch (const InputError&) {
-      continue;  // not for this model
+      EvaluatedWay evaluated = running[i].get();
+      answer.ways.push_back(std::move(evaluated.way));
+      if (!evaluated.note.empty()) answer.notes.push_back(std::move(evaluated.note));
+    } catch (const InputError& error) {
+      answer.notes.push_back(fmt::format("{} ({}) is left out: {}", ways[i].name, ways[i].recipe,
+                                         first_line(error.what())));
     }
   }
-  return ways;
+  return answer;
 }
 
 std::string ways_text(const std::vector<WayToTrain>& ways,

@@ -11,8 +11,8 @@
 #include "models/load_model.h"
 #include "planner/evaluation.h"
 
-// Full training, LoRA and QLoRA of one model side by side, which `cairn fit` shows where the user
-// names none of them.
+// Full training of one model beside LoRA and QLoRA, by the recipes of its library, which `cairn
+// fit` shows where the user names none of them.
 
 namespace cairn {
 
@@ -21,7 +21,14 @@ struct WayQuestion {
   const ModelOptions& options;
   const std::optional<std::string>& extent;  // as typed
   const OpenedModel& opened;                 // the model's files
+  const LoadedModel& model;                  // as it was asked for
   const DeviceSpec* device = nullptr;
+};
+
+struct WaysToTrain {
+  std::vector<WayToTrain> ways = {};
+  std::vector<std::string> notes =
+      {};  // what is left out, or shown with options of its own, and why
 };
 
 // Does the user choose a way to train: a recipe, adapters, quantised weights, a part of the model?
@@ -36,9 +43,10 @@ StrategyNumbers strategy_numbers(const Evaluation& evaluation, const Evaluation&
 WayToTrain way_to_train(const std::string& name, const LoadedModel& model,
                         std::vector<StrategyNumbers> strategies);
 
-// LoRA and QLoRA, by the recipes hf-lora and qlora, each without checkpointing and with that of
-// every layer; none where the model has no place for adapters, or a typed option goes with none.
-std::vector<WayToTrain> ways_with_adapters(const WayQuestion& question);
+// By each recipe of the model's library that has adapters and needs one GPU, without checkpointing
+// and with that of every layer. Where the model lacks what the recipe targets, or is not counted
+// under its precision, with the options that it needs; a note says so, and what is left out.
+WaysToTrain ways_with_adapters(const WayQuestion& question);
 
 // A row for each.
 std::string ways_text(const std::vector<WayToTrain>& ways,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "graph/same_structure.h"
 #include "graph/training_step.h"
 #include "models/gpu_catalogue.h"
+#include "models/optimizer.h"
+#include "models/training_keys.h"
 #include "sim/simulator.h"
 
 namespace cairn {
@@ -172,18 +175,19 @@ std::optional<std::int64_t> replanned_peak(const WhatIf& what_if, ModelRequest r
   }
 }
 
-void add_if_it_fits(const WhatIf& what_if, const ModelRequest& request, std::string text,
-                    std::vector<OptimizerThatFits>& optimizers) {
+// The optimizer that the request has, where the plan fits with it.
+std::optional<OptimizerThatFits> if_it_fits(const WhatIf& what_if, const ModelRequest& request,
+                                            const std::string& text) {
   std::int64_t peak_bytes = 0;
   try {
     peak_bytes = peak_with(what_if, request);
   } catch (const InputError&) {
-    return;  // not with this precision, or of a plain graph
+    return std::nullopt;  // not with this precision, or of a plain graph
   }
-  if (peak_bytes > what_if.capacity_bytes) return;
-  if (peak_bytes >= what_if.evaluation.trace.peak_bytes) return;
-  optimizers.push_back(
-      {.text = std::move(text), .strategy = what_if.evaluation.name, .peak_bytes = peak_bytes});
+  if (peak_bytes > what_if.capacity_bytes) return std::nullopt;
+  if (peak_bytes >= what_if.evaluation.trace.peak_bytes) return std::nullopt;
+  return OptimizerThatFits{
+      .text = text, .strategy = what_if.evaluation.name, .peak_bytes = peak_bytes};
 }
 
 }  // namespace
@@ -199,7 +203,9 @@ std::int64_t training_state_bytes(const Graph& graph, const TrainingStep& step) 
   constexpr std::string_view kWhat = "parameters, gradients and optimizer states";
   std::int64_t bytes = checked_add(parameter_bytes(graph), optimizer_state_bytes(graph), kWhat);
   bytes = checked_add(bytes, master_weight_bytes(graph), kWhat);
-  if (step.optimizer_in_backward) return bytes;  // no two gradients need be there at once
+  bytes = checked_add(bytes, main_gradient_bytes(graph), kWhat);
+  // No two gradients need be there at once.
+  if (step.optimizer_in_backward || step.main_gradient_type) return bytes;
   return checked_add(bytes, gradient_bytes(graph), kWhat);
 }
 
@@ -248,7 +254,13 @@ std::optional<SizeThatFits> smaller_size_that_fits(const WhatIf& what_if) {
 
 std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {
   if (optimizer_state_bytes(what_if.model.graph) == 0) return {};
-  std::vector<OptimizerThatFits> optimizers;
+  std::vector<std::future<std::optional<OptimizerThatFits>>> running;
+  const auto try_out = [&](ModelRequest request, std::string text) {
+    running.push_back(std::async(std::launch::async,
+                                 [&what_if, request = std::move(request), text = std::move(text)] {
+                                   return if_it_fits(what_if, request, text);
+                                 }));
+  };
   for (const std::string_view name : {"adamw-8bit", "adafactor", "sgd"}) {
     ModelRequest request = what_if.request;
     request.optimizer = name;
@@ -257,16 +269,25 @@ std::vector<OptimizerThatFits> optimizers_that_fit(const WhatIf& what_if) {
       request.step.optimizer_loop = OptimizerLoop::kFused;
       text += " --optimizer-loop fused";
     }
+    if (request.optimizer_state_type && !takes_state_type(name)) {
+      request.optimizer_state_type.reset();
+      text += " without --optimizer-states";
+    }
     if (name == "sgd") text += " (no states)";
-    add_if_it_fits(what_if, request, std::move(text), optimizers);
+    try_out(std::move(request), std::move(text));
   }
   ModelRequest in_backward = what_if.request;
   TrainingStep& step = in_backward.step;
-  const bool is_possible = step.micro_batches == 1 && !step.keeps_gradients &&
-                           step.optimizer_loop != OptimizerLoop::kForeach;
-  if (step.optimizer_in_backward || !is_possible) return optimizers;
-  step.optimizer_in_backward = true;
-  add_if_it_fits(what_if, in_backward, "--optimizer-in-backward", optimizers);
+  if (!step.optimizer_in_backward) {
+    step.optimizer_in_backward = true;
+    if (!contradiction_in(step)) try_out(std::move(in_backward), "--optimizer-in-backward");
+  }
+  std::vector<OptimizerThatFits> optimizers;
+  for (auto& found : running) {
+    if (std::optional<OptimizerThatFits> optimizer = found.get()) {
+      optimizers.push_back(std::move(*optimizer));
+    }
+  }
   return optimizers;
 }
 

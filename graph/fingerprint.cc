@@ -113,8 +113,10 @@ class GraphHasher {
     const std::array<std::int64_t, 4> rest = {
         tensor.optimizer_paged_bytes, tensor.optimizer_early_temporary_bytes,
         tensor.optimizer_early_carried_bytes, tensor.optimizer_part};
-    if (rest == std::array<std::int64_t, 4>{}) return;
-    for (const std::int64_t number : rest) hash.put(number);
+    if (rest != std::array<std::int64_t, 4>{}) {
+      for (const std::int64_t number : rest) hash.put(number);
+    }
+    if (tensor.main_gradient_bytes > 0) hash.put(tensor.main_gradient_bytes);
   }
 
   const Graph& graph_;
@@ -128,6 +130,7 @@ void put_recipe(StableHash& hash, const Recipe& recipe) {
   hash.put(recipe.step.optimizer_in_backward ? 1 : 0);
   hash.put(recipe.step.micro_batches);
   hash.put(recipe.step.keeps_gradients ? 1 : 0);
+  if (recipe.step.main_gradient_type) hash.put(data_type_name(*recipe.step.main_gradient_type));
 }
 
 // How many ops mark k is of. No product of a count that a file may say.

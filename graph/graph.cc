@@ -113,6 +113,14 @@ std::int64_t master_weight_bytes(const Graph& graph) {
   return bytes;
 }
 
+std::int64_t main_gradient_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    bytes = checked_add(bytes, tensor.main_gradient_bytes, "bytes of the main gradients");
+  }
+  return bytes;
+}
+
 std::int64_t element_count(const Shape& shape, const std::string& what) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {

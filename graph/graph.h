@@ -45,9 +45,11 @@ struct Tensor {
   bool has_gradient = false;   // requires_grad, and the loss depends on it
   bool is_buffer = false;      // with role kParameter, but none: the scales of a quantised weight
   bool is_logits = false;      // logits, loss and what lies between: reported as one category
-  // Parameters only: the optimizer's own copy of it, from load on; what the optimizer keeps for it
-  // from its first step on, and makes for it while it steps (graph/optimizer_rule.h).
+  // Parameters only. From load on: the optimizer's own copy of it, and the buffer into which its
+  // gradient is added, and dropped, in backward. What the optimizer keeps for it from its first
+  // step on, and makes for it while it steps (graph/optimizer_rule.h).
   std::int64_t master_weight_bytes = 0;
+  std::int64_t main_gradient_bytes = 0;
   std::int64_t optimizer_state_bytes = 0;
   std::int64_t optimizer_paged_bytes = 0;  // of states in unified memory: in no sum of live bytes
   std::int64_t optimizer_early_temporary_bytes = 0;
@@ -178,6 +180,7 @@ std::int64_t gradient_bytes(const Graph& graph);
 std::int64_t optimizer_state_bytes(const Graph& graph);
 std::int64_t optimizer_paged_bytes(const Graph& graph);
 std::int64_t master_weight_bytes(const Graph& graph);
+std::int64_t main_gradient_bytes(const Graph& graph);
 
 // Elements of a shape; throws InputError naming `what` when the product passes 2^63 - 1.
 std::int64_t element_count(const Shape& shape, const std::string& what);

@@ -28,8 +28,10 @@ struct OpRequest {
   std::vector<TensorId> inputs = {};
   // Parameters to share instead of making new ones, by suffix: {"weight", embed.weight}.
   std::vector<std::pair<std::string, TensorId>> shared_parameters = {};
-  bool is_logits = false;          // so is all that it makes
-  std::string parameters_of = {};  // begins the names of new parameters; "": the op's name
+  bool is_logits = false;  // so is all that it makes
+  // Begins the names of new parameters; those of that name that are there are shared. "": the op's
+  // name, and all are new.
+  std::string parameters_of = {};
   std::string module = {};
   std::int32_t block = -1;
   bool autocast = true;  // false: below autocast, in a function whose own inputs it has cast

@@ -20,13 +20,20 @@ SteppedParameter GraphBuilder::stepped(const Tensor& tensor) const {
           .bytes = has_master ? tensor.master_weight_bytes : tensor.bytes};
 }
 
-// Of a trainable parameter with master weights there is a copy.
+// Of a trainable parameter there may be a copy, master weights, and a buffer for its gradient.
 TensorId GraphBuilder::add_parameter_tensor(Tensor tensor) {
   tensor.role = TensorRole::kParameter;
+  const auto bytes_in = [&](DataType type, std::string_view what) {
+    return checked_multiply(tensor.bytes / bytes_per_element(tensor.data_type),
+                            bytes_per_element(type), what, tensor.name);
+  };
   if (tensor.requires_grad && precision_.master_type) {
-    tensor.master_weight_bytes = checked_multiply(
-        tensor.bytes / bytes_per_element(tensor.data_type),
-        bytes_per_element(*precision_.master_type), "parameter '{}': its master copy", tensor.name);
+    tensor.master_weight_bytes =
+        bytes_in(*precision_.master_type, "parameter '{}': its master copy");
+  }
+  if (tensor.requires_grad && optimizer_.main_gradient_type) {
+    tensor.main_gradient_bytes =
+        bytes_in(*optimizer_.main_gradient_type, "parameter '{}': its main gradient");
   }
   // Throws here, at the parameter's place, where its bytes are too many.
   if (tensor.requires_grad && optimizer_.bytes_of) optimizer_.bytes_of(stepped(tensor));
@@ -111,11 +118,14 @@ TensorId GraphBuilder::add_parameter_bytes(const std::string& name, std::int64_t
   return add_parameter_tensor({.name = name, .bytes = bytes, .requires_grad = trainable});
 }
 
-// A parameter of the op alone. PEFT keeps what it trains a copy of beside it (peft 0.21.2,
-// utils/other.py: ModulesToSaveWrapper).
+// The op's own, or that of an op before it whose parameters have the same owner. PEFT keeps what it
+// trains a copy of beside it (peft 0.21.2, utils/other.py: ModulesToSaveWrapper).
 TensorId GraphBuilder::add_own_parameter(const OpRequest& request, const TensorSketch& sketch) {
   const std::string& owner = request.parameters_of.empty() ? request.name : request.parameters_of;
   const std::string name = owner + "." + sketch.suffix;
+  if (!request.parameters_of.empty()) {
+    if (const TensorId made = find(name); made != kNoTensor) return made;
+  }
   const bool trainable =
       (trainable_ || request.is_trained) && !sketch.is_stored && !frozen_.contains(name);
   const DataType type = sketch.is_stored

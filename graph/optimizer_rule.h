@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "graph/graph.h"
@@ -40,6 +41,8 @@ struct OptimizerRule {
   // Of each parameter directly before it is stepped; else of all before the first is.
   bool makes_states_one_by_one = false;
   bool is_per_parameter = false;  // each has an optimizer of its own (in backward)
+  // It reads gradients of this type from a buffer that stays (TrainingStep::main_gradient_type).
+  std::optional<DataType> main_gradient_type = {};
 };
 
 // Counted in tensors of the parameter's type and shape.

@@ -58,6 +58,8 @@ struct Recipe {
   std::string optimizer = "adamw";
   // Of the optimizer's states; without, the type of what it works on.
   std::optional<DataType> optimizer_state_type = {};
+  // Of optimizers in 8 bits whose library leaves it to the trainer: embeddings have 32.
+  bool has_full_embedding_states = false;
   // The choice for some of kImplementationOptions ({"norm", "liger"}); without, or "", the family's
   // default.
   std::map<std::string, std::string> implementations = {};

@@ -54,6 +54,7 @@ enum class LiveKind {
   kGradient,
   kOptimizerStates,
   kMasterWeights,
+  kMainGradients,
   kDuplicate,     // that a recompute makes of a live tensor
   kContribution,  // a later one, to a gradient
   kWorkspace,     // of an op, or the optimizer's temporaries

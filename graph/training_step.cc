@@ -51,9 +51,13 @@ void append(std::vector<Step>& steps, const std::vector<Step>& more) {
   steps.insert(steps.end(), more.begin(), more.end());
 }
 
-// Behind the last Backward that contributes to a parameter's gradient stand its OptimizerStep and
-// the end of the gradient.
-Schedule step_in_backward(const Graph& graph, Schedule pass) {
+bool has_main_gradients(const Graph& graph) {
+  return std::any_of(graph.tensors.begin(), graph.tensors.end(),
+                     [](const Tensor& tensor) { return tensor.main_gradient_bytes > 0; });
+}
+
+// By op: the parameters whose gradients its Backward completes, being the last that contributes.
+std::vector<std::vector<TensorId>> completed_parameters(const Graph& graph, const Schedule& pass) {
   std::vector<std::vector<TensorId>> completed_by(graph.ops.size());
   std::vector<bool> is_completed(graph.tensors.size(), false);
   for (auto step = pass.steps.rbegin(); step != pass.steps.rend(); ++step) {
@@ -66,14 +70,23 @@ Schedule step_in_backward(const Graph& graph, Schedule pass) {
       completed_by[index(step->op)].push_back(input);
     }
   }
+  return completed_by;
+}
+
+// Behind the Backward that completes a parameter's gradient stands its end, and before that, where
+// the optimizer steps in backward, its OptimizerStep.
+Schedule end_in_backward(const Graph& graph, Schedule pass, bool with_optimizer) {
+  const std::vector<std::vector<TensorId>> completed_by = completed_parameters(graph, pass);
   std::vector<Step> steps;
   OpId completing = kNoOp;  // the Backward whose frees are being copied
   const auto finish = [&] {
     if (completing == kNoOp) return;
     for (const TensorId parameter : completed_by[index(completing)]) {
-      steps.push_back(optimizer_step(pass.groups.size(), 0));
+      if (with_optimizer) {
+        steps.push_back(optimizer_step(pass.groups.size(), 0));
+        pass.groups.push_back({.parameters = {parameter}});
+      }
       steps.push_back({.kind = StepKind::kFreeGradient, .tensor = parameter});
-      pass.groups.push_back({.parameters = {parameter}});
     }
     completing = kNoOp;
   };
@@ -93,9 +106,11 @@ Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Sched
   CAIRN_CHECK(step.micro_batches >= 1, "a training step has at least one micro-batch");
   if (step.optimizer_in_backward) {
     CAIRN_CHECK(step.micro_batches == 1, "an optimizer in backward cannot wait for micro-batches");
-    return step_in_backward(graph, std::move(pass));
+    return end_in_backward(graph, std::move(pass), true);
   }
-  Schedule schedule = std::move(pass);
+  const bool in_main_gradients = has_main_gradients(graph);
+  Schedule schedule =
+      in_main_gradients ? end_in_backward(graph, std::move(pass), false) : std::move(pass);
   schedule.micro_batches = step.micro_batches;
   if (step.micro_batches > 1) {
     std::vector<Step> later = in_micro_batch(schedule.steps, 1);
@@ -106,7 +121,7 @@ Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Sched
   if (parameters.empty()) return schedule;
   const std::int32_t micro_batch = step.micro_batches > 1 ? 1 : 0;
   schedule.steps.push_back(optimizer_step(schedule.groups.size(), micro_batch));
-  if (!step.keeps_gradients) {
+  if (!step.keeps_gradients && !in_main_gradients) {
     for (const TensorId parameter : parameters) {
       schedule.steps.push_back(
           {.kind = StepKind::kFreeGradient, .tensor = parameter, .micro_batch = micro_batch});
@@ -117,8 +132,9 @@ Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Sched
   return schedule;
 }
 
-bool keeps_gradients(const Schedule& schedule) {
-  return !schedule.groups.empty() && schedule.steps.back().kind == StepKind::kOptimizerStep;
+bool keeps_gradients(const Graph& graph, const Schedule& schedule) {
+  return !schedule.groups.empty() && schedule.steps.back().kind == StepKind::kOptimizerStep &&
+         !has_main_gradients(graph);
 }
 
 std::int64_t optimizer_workspace_bytes(const Graph& graph, const ParameterGroup& group,

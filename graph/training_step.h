@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "graph/graph.h"
@@ -27,6 +28,9 @@ struct TrainingStep {
   std::int64_t micro_batches = 1;      // gradient accumulation; at least 1
   bool keeps_gradients = false;        // zero_grad(set_to_none=False)
   bool optimizer_in_backward = false;  // steps each parameter when its gradient is complete
+  // Of a buffer that stays, into which each gradient is added when it is complete, and dropped
+  // (Megatron-LM's main gradients); without, parameters keep their gradients.
+  std::optional<DataType> main_gradient_type = {};
   OptimizerLoop optimizer_loop = OptimizerLoop::kFused;
 };
 
@@ -36,7 +40,7 @@ struct TrainingStep {
 Schedule lower_training_step(const Graph& graph, const TrainingStep& step, Schedule pass);
 
 // Does the schedule leave gradients of parameters for the next training step?
-bool keeps_gradients(const Schedule& schedule);
+bool keeps_gradients(const Graph& graph, const Schedule& schedule);
 
 // Bytes of temporaries while the optimizer steps these parameters, one after the other or all at
 // once. `makes_states`: they have none yet, and states of later parts are less than the temporaries

@@ -189,6 +189,11 @@ Family parse_family(Document document, std::vector<Document> sections) {
   family.refused_targets = fields.optional_names("lora_refused");
   parse_library(fields, family);
   family.unquantized = fields.optional_names("unquantized");
+  family.linear_4bit = fields.optional_text("linear_4bit").value_or("");
+  family.quantizes_head = fields.optional_boolean("quantized_head").value_or(false);
+  // fp32 is all that a trainer gives them.
+  family.has_full_embedding_states =
+      fields.optional_one_of("embedding_states", {"fp32"}).has_value();
   fields.optional_names("include");
   include_sections(std::move(sections), family);
   parse_sections(source, fields, family);

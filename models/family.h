@@ -85,6 +85,8 @@ struct FamilyOp {
   std::vector<std::string> output_names = {};  // of an op with several outputs
   std::vector<std::pair<AttributeKey, PlacedExpression>> attributes = {};
   std::vector<PlacedExpression> widths = {};  // AttributeKey::kWidths
+  // Of a linear layer that is several in one: their names and widths, in the order of its columns.
+  std::vector<std::pair<std::string, PlacedExpression>> fused = {};
   std::vector<std::pair<std::string, PlacedExpression>> layer_attributes = {};  // of a composite
   std::string data_type = {};                      // "", or one of type_names_of_files()
   std::string type_of = {};                        // instead: a tensor's name, whose type it is
@@ -152,6 +154,11 @@ struct Family {
   // Targets that PEFT takes for experts' parameters too.
   std::vector<std::string> refused_targets = {};
   std::vector<std::string> unquantized = {};  // linear layers that its library never quantises
+  // The layer file of a linear layer with a weight of 4 bits; the library has no 8 bits then. "":
+  // those of bitsandbytes as Transformers has them.
+  std::string linear_4bit = {};
+  bool quantizes_head = false;
+  bool has_full_embedding_states = false;     // Recipe::has_full_embedding_states, of its trainer
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files

@@ -10,14 +10,14 @@
 #include "graph/error.h"
 #include "models/family_values.h"
 #include "models/fields.h"
+#include "models/layer_use.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 15> kOpKeys = {
-    "op",     "in",   "out",     "if",         "weight",
-    "logits", "cap",  "module",  "held_until", "autocast",
-    "base",   "bare", "weights", "each",       "input_embeddings"};
+constexpr std::array<std::string_view, 16> kOpKeys = {
+    "op",         "in",       "out",  "if",   "weight",  "logits", "cap",   "module",
+    "held_until", "autocast", "base", "bare", "weights", "each",   "fused", "input_embeddings"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -116,15 +116,46 @@ void parse_weights(Fields& fields, FamilyOp& op) {
   op.has_adapter_weights = true;
 }
 
-void check_name(const Document& document, Position position, const std::string& name) {
-  const bool valid = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+bool is_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
-  if (!valid) {
+}
+
+void check_name(const Document& document, Position position, const std::string& name) {
+  if (!is_name(name)) {
     fail_at(document, position,
             fmt::format("op name {}: expected letters, digits and underscores", in_quotes(name)));
   }
   check_length(document, position, "op name " + in_quotes(name), name);
+}
+
+// "fused: {query: q_width, key: kv_width}": names that an adapter's layer sees beside the
+// attributes of the linear layer and values of the recipe.
+void parse_fused(const Document& document, Fields& fields, FamilyOp& op) {
+  const Node* const node = fields.find("fused");
+  if (node == nullptr) return;
+  if (op.kind == nullptr || op.kind->name != "linear" || op.is_bare) {
+    fields.fail_at_key("fused", "expected a linear layer, which is several in one");
+  }
+  const std::string what = fields.what_of("fused");
+  const Fields parts(document, *node, what);
+  for (const Entry& entry : node->entries) {
+    const std::string part = fmt::format("{}: {}", what, in_quotes(entry.key));
+    if (!is_name(entry.key)) {
+      fail_at(document, entry.key_position, part + ": expected letters, digits and underscores");
+    }
+    check_length(document, entry.key_position, part, entry.key);
+    const std::optional<AttributeKey> attribute = find_attribute(entry.key);
+    const std::vector<AttributeKey>& taken = op.kind->attributes;
+    const bool is_attribute =
+        attribute && std::find(taken.begin(), taken.end(), *attribute) != taken.end();
+    if (is_attribute || is_recipe_value(entry.key)) {
+      fail_at(document, entry.key_position, part + ": the name is taken");
+    }
+    op.fused.emplace_back(entry.key, parse_placed_expression(document, entry.value, part));
+  }
+  if (op.fused.size() < 2) fields.fail_at_key("fused", "expected two parts or more");
 }
 
 }  // namespace
@@ -201,6 +232,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
     parse_layer_attributes(document, entry.value, fields, op);
   }
   parse_weights(fields, op);
+  parse_fused(document, fields, op);
   fields.refuse_unknown();
   return op;
 }

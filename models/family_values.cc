@@ -157,7 +157,7 @@ OpAttributes evaluate_attributes(const FamilyOp& op, const Scope& scope, const N
     set_attribute(key, expression, scope, attributes);
   }
   for (const PlacedExpression& width : op.widths) {
-    attributes.widths.push_back(size_from(width, scope, 1));
+    attributes.widths.push_back(size_from(width, scope, op.kind->skips_empty_widths ? 0 : 1));
   }
   return attributes;
 }

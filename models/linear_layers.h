@@ -16,9 +16,9 @@
 
 namespace cairn {
 
-// Layer files that recipes may put in the place of a linear layer; those a library has no use for
-// may not exist.
-std::vector<std::string> linear_layer_names();
+// Layer files that recipes may put in the place of a linear layer of the family; those its library
+// has no use for may not exist.
+std::vector<std::string> linear_layer_names(const Family& family);
 
 // Whether a pattern names the module: its whole path or a part of it from the front, as those of
 // --freeze, or its path from some part on, as the names in PEFT's lists.
@@ -26,8 +26,9 @@ bool names_module(std::string_view pattern, std::string_view module);
 
 // A linear layer of the model.
 struct LinearLayer {
-  std::string module = {};  // path of modules
-  bool is_head = false;     // it makes the logits
+  std::string module = {};              // path of modules
+  bool is_head = false;                 // it makes the logits
+  std::vector<std::string> parts = {};  // names, where it is several in one
 };
 
 class LinearLayers {
@@ -42,6 +43,9 @@ class LinearLayers {
   // What stands for the base of that layer's adapter.
   const Layer* base_layer_for(const LinearLayer& linear) const;
 
+  // Those of its parts that have an adapter: a target that names the layer names all of them.
+  std::vector<std::string> adapted_parts(const LinearLayer& linear);
+
   // Whether what has its parameters at this path is trained whole, beside the adapters.
   bool is_trained(std::string_view module);
 
@@ -51,14 +55,17 @@ class LinearLayers {
 
  private:
   bool is_adapted(const LinearLayer& linear);
+  bool names(const std::string& target, const LinearLayer& linear, std::string_view part);
+  const Layer* adapter_layer(const LinearLayer& linear) const;
+  void set_quantized_layers(const std::map<std::string, Layer>& layers);
   void refuse_other_adapters(std::string_view name) const;
 
   const Recipe& recipe_;
-  std::string family_name_ = {};
-  std::vector<std::string> refused_targets_ = {};
+  const Family& family_;
   const Layer* adapted_ = nullptr;
+  const Layer* adapted_parts_ = nullptr;  // of a layer that is several in one
   const Layer* quantized_ = nullptr;
-  const Layer* adapted_quantized_ = nullptr;
+  const Layer* adapted_quantized_ = nullptr;   // nullptr: as beside any other layer
   std::set<std::string> modules_ = {};         // of all linear layers so far
   std::set<std::string> named_patterns_ = {};  // targets and trained modules that named one
 };

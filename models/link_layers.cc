@@ -171,7 +171,7 @@ std::map<std::string, Layer> link_layers(const Family& family,
     return &layers.emplace(name, std::move(layer)).first->second;
   };
   Walk(find_layer, stems(files)).visit_family(family);
-  for (const std::string& name : linear_layer_names()) find_layer(name);
+  for (const std::string& name : linear_layer_names(family)) find_layer(name);
   return layers;
 }
 

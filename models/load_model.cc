@@ -9,6 +9,7 @@
 
 #include "graph/error.h"
 #include "graph/grouped_text.h"
+#include "models/adapter_targets.h"
 #include "models/dims.h"
 #include "models/expert_options.h"
 #include "models/families.h"
@@ -52,6 +53,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (!request.freeze.empty()) refuse("--freeze");
   if (!request.train_only.empty()) refuse("--train-only");
   if (request.optimizer_state_type) refuse("--optimizer-states");
+  if (request.step.main_gradient_type) refuse("--main-gradients");
   if (request.adapters) refuse("--lora");
   if (request.quantization) refuse("--quantize");
   if (request.input_require_grads) refuse("--input-require-grads");
@@ -156,6 +158,7 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
       .precision = request.precision.value_or(own_precision),
       .optimizer = request.optimizer,
       .optimizer_state_type = request.optimizer_state_type,
+      .has_full_embedding_states = numbers.family.has_full_embedding_states,
       .implementations = request.implementations,
       .step = request.step,
       .freeze = request.freeze,
@@ -224,10 +227,29 @@ void check_input_require_grads(const ModelRequest& request, const Family& family
                   family.name));
 }
 
+// The optimizer reads them as they are: in another type than it steps a parameter in, it would be
+// given a copy (Megatron-LM d98e8a64, optimizer/optimizer.py: main_grad.float()).
+void check_main_gradients(const Graph& graph, const Recipe& recipe) {
+  if (!recipe.step.main_gradient_type) return;
+  const std::string_view type = data_type_name(*recipe.step.main_gradient_type);
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.main_gradient_bytes == 0) continue;
+    const DataType stepped = recipe.precision.master_type.value_or(tensor.data_type);
+    if (stepped == *recipe.step.main_gradient_type) continue;
+    throw InputError(
+        fmt::format("--main-gradients {}: the optimizer steps '{}' in {}, and a copy of its main "
+                    "gradient in that type is not counted; expected {}",
+                    type, tensor.name, data_type_name(stepped), data_type_name(stepped)));
+  }
+}
+
 LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& opened) {
   const ModelNumbers& numbers = *opened.numbers;
   const Family& family = numbers.family;
-  LoadedModel model{.name = opened.found.name, .family = family.name, .notes = numbers.notes};
+  LoadedModel model{.name = opened.found.name,
+                    .family = family.name,
+                    .library = family.library,
+                    .notes = numbers.notes};
   model.dims = resolve_dims(family, numbers.sources, overrides_of(request));
   std::vector<PerLayerValues> per_layer = resolve_per_layer(family, numbers.sources);
   for (const PerLayerValues& values : per_layer) {
@@ -255,13 +277,28 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
                              .per_layer = std::move(per_layer),
                              .recipe = model.recipe,
                              .model_name = model.name});
+  check_main_gradients(model.graph, model.recipe);
+  if (model.recipe.adapters) {
+    for (std::string& note : adapter_notes(model.graph, *model.recipe.adapters)) {
+      model.notes.push_back(std::move(note));
+    }
+  }
   if (request.quantization) {
-    check_quantized(model.graph, *request.quantization);
+    check_quantized(model.graph, model.recipe, *request.quantization);
     for (std::string& note : quantization_notes(model.graph, model.recipe)) {
       model.notes.push_back(std::move(note));
     }
   }
   return model;
+}
+
+Family family_of_library(Family family, const ModelRequest& request) {
+  try {
+    return family_in_library(std::move(family), request.library, request.folders);
+  } catch (const InputError& error) {
+    if (request.recipe.library.empty()) throw;
+    throw InputError(fmt::format("recipe '{}': {}", request.recipe.name, error.what()));
+  }
 }
 
 std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request, FoundModel found) {
@@ -272,8 +309,7 @@ std::shared_ptr<const OpenedModel> open_found_model(const ModelRequest& request,
       opened->found.kind == ModelFileKind::kModelFile
           ? numbers_of_model_file(opened->found, request.folders)
           : numbers_of_hf_config(opened->found, request.folders, request.text_part_only);
-  opened->numbers->family =
-      family_in_library(std::move(opened->numbers->family), request.library, request.folders);
+  opened->numbers->family = family_of_library(std::move(opened->numbers->family), request);
   opened->layers = link_layers(opened->numbers->family, request.folders);
   return opened;
 }

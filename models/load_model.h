@@ -24,6 +24,7 @@ struct LoadedModel {
   Graph graph = {};
   std::string name = {};                    // as reports print it: "llama-3.1-8b"
   std::string family = {};                  // "" for a plain graph
+  std::string library = {};                 // whose code the family is: "hf"; "": not said
   std::vector<ResolvedDim> dims = {};       // in the family's order, then batch, and tokens if any
   std::vector<ResolvedDim> per_layer = {};  // without values: these differ from layer to layer
   std::string attention = {};  // the implementation taken; "" where the family has none

@@ -151,6 +151,7 @@ MeasuredCase read_case(const Document& document, const Node& node) {
   measured.gpu = fields.optional_text("gpu").value_or("");
   measured.context_bytes = read_size(fields, "context").value_or(0);
   measured.cublas_workspace_bytes = read_size(fields, "cublas_workspace");
+  measured.library_workspace_bytes = read_size(fields, "library_workspace").value_or(0);
   measured.source = fields.text("source");
   measured.date = fields.text("date");
   measured.confidence = read_confidence(fields);

@@ -51,6 +51,7 @@ struct MeasuredCase {
   std::string gpu = {};          // "": none named
   std::int64_t context_bytes = 0;
   std::optional<std::int64_t> cublas_workspace_bytes = {};  // of one handle, where the run set it
+  std::int64_t library_workspace_bytes = 0;  // what a library that ran makes once and keeps
   std::string source = {};
   std::string date = {};
   std::int64_t confidence = 1;

@@ -18,7 +18,8 @@ namespace cairn {
 
 // What a recipe file says besides how it trains: for messages, and for what depends on the family.
 struct RecipeInUse {
-  std::string name = {};  // "qlora"; "" where no recipe is in use
+  std::string name = {};     // "qlora"; "" where no recipe is in use
+  std::string library = {};  // that the recipe names; "" where it names none, or an option another
   // Options whose implementation the recipe names, and has to be there.
   std::vector<std::string> implementations = {};
   // Implementations to take where the family has them; elsewhere its own, and a note.

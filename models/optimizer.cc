@@ -22,11 +22,14 @@ using BytesOf = std::function<OptimizerBytes(const SteppedParameter&)>;
 struct OptimizerRow {
   std::string name = {};
   BytesOf fused = {};
+  BytesOf fused_with_full_embeddings = {};  // Recipe::has_full_embedding_states, where it matters
   BytesOf foreach = {};
   BytesOf for_loop = {};
   bool makes_states_one_by_one = false;
   bool needs_shapes = true;
   bool has_master_weights = false;  // a kernel reads 16-bit gradients beside them
+  // Why its states have no other type than it gives them; "": some library's can have another.
+  std::string own_states = "its states have types of their own";
 };
 
 BytesOf like(const TensorCounts& counts) { return like_parameters(counts).bytes_of; }
@@ -56,13 +59,19 @@ OptimizerRow torch_row(std::string name, const TensorCounts& foreach, BytesOf fu
 }
 
 OptimizerRow adam_row(std::string name) {
-  return torch_row(std::move(name), {.state_count = 2, .temporary_count = 1}, adam_fused(),
-                   adam_for_loop());
+  OptimizerRow row = torch_row(std::move(name), {.state_count = 2, .temporary_count = 1},
+                               adam_fused(), adam_for_loop());
+  row.own_states.clear();
+  return row;
 }
 
+// torch 2.13, optim/sgd.py: the momentum begins as a clone of the gradient.
 OptimizerRow sgd_row(std::string name, std::int64_t state_count) {
   const TensorCounts counts = {.state_count = state_count};
-  return torch_row(std::move(name), counts, like(counts), like(counts));
+  OptimizerRow row = torch_row(std::move(name), counts, like(counts), like(counts));
+  row.own_states =
+      state_count == 0 ? "it has no states" : "its momentum is of the type of the gradients";
+  return row;
 }
 
 // lion-pytorch 0.2.5: its Triton kernel, or an update that is a clone and a sum.
@@ -72,15 +81,23 @@ OptimizerRow lion_row() {
           .for_loop = like({.state_count = 1, .temporary_count = 2}),
           .makes_states_one_by_one = true,
           .needs_shapes = false,
-          .has_master_weights = true};
+          .has_master_weights = true,
+          .own_states = "its momentum is of the type of the parameters"};
 }
 
+BytesOf bitsandbytes(const BitsAndBytes& optimizer) {
+  return [optimizer](const SteppedParameter& parameter) {
+    return bitsandbytes_bytes(optimizer, parameter);
+  };
+}
+
+// 8 bits for embeddings too, unless the trainer says otherwise (GlobalOptimManager).
 OptimizerRow bitsandbytes_row(std::string name, const BitsAndBytes& optimizer) {
+  BitsAndBytes with_full_embeddings = optimizer;
+  with_full_embeddings.has_full_embeddings = true;
   return {.name = std::move(name),
-          .fused =
-              [optimizer](const SteppedParameter& parameter) {
-                return bitsandbytes_bytes(optimizer, parameter);
-              },
+          .fused = bitsandbytes(optimizer),
+          .fused_with_full_embeddings = bitsandbytes(with_full_embeddings),
           .makes_states_one_by_one = true};
 }
 
@@ -173,8 +190,9 @@ const BytesOf& bytes_in(const OptimizerRow& row, OptimizerLoop loop) {
   CAIRN_CHECK(false, "unknown optimizer loop");
 }
 
-// One kernel that reads states of another type than what it steps: torchtitan 0.3.0
-// (fused_opt_states_bf16), Megatron-LM (--exp-avg-dtype), Transformers' AnyPrecisionAdamW.
+// One kernel that reads states of another type than what it steps: torch 2.13's fused Adam, whose
+// states torchtitan 0.3.0 makes in bf16 (fused_opt_states_bf16), and Megatron-LM's
+// (--exp-avg-dtype).
 BytesOf with_states_of(DataType type, const BytesOf& bytes_of) {
   return [type, bytes_of](const SteppedParameter& parameter) {
     OptimizerBytes bytes = bytes_of(parameter);
@@ -187,21 +205,20 @@ BytesOf with_states_of(DataType type, const BytesOf& bytes_of) {
 
 void check_state_type(const OptimizerRow& row, const Recipe& recipe) {
   const std::string_view type = data_type_name(*recipe.optimizer_state_type);
+  if (!row.own_states.empty()) {
+    std::vector<std::string> names;
+    for (const OptimizerRow& other : rows()) {
+      if (other.own_states.empty()) names.push_back(other.name);
+    }
+    throw InputError(fmt::format("--optimizer-states {} and --optimizer {}: {}; expected one of {}",
+                                 type, row.name, row.own_states, join_names(names)));
+  }
   if (recipe.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(fmt::format(
         "--optimizer-states {} and --optimizer-loop {}: states of another type are counted in one "
         "kernel; expected fused",
         type, optimizer_loop_name(recipe.step.optimizer_loop)));
   }
-  if (!row.needs_shapes) return;
-  std::vector<std::string> names;
-  for (const OptimizerRow& other : rows()) {
-    if (!other.needs_shapes) names.push_back(other.name);
-  }
-  throw InputError(
-      fmt::format("--optimizer-states {} and --optimizer {}: its states have a format of their "
-                  "own; expected one of {}",
-                  type, row.name, join_names(names)));
 }
 
 }  // namespace
@@ -228,11 +245,15 @@ OptimizerRule optimizer_rule(const Recipe& recipe) {
                                  row.name, optimizer_loop_name(loop), fmt::join(names, " or ")));
   }
   if (recipe.optimizer_state_type) check_state_type(row, recipe);
+  const bool has_full_embeddings =
+      recipe.has_full_embedding_states && row.fused_with_full_embeddings;
+  const BytesOf& taken = has_full_embeddings ? row.fused_with_full_embeddings : bytes_of;
   return {.bytes_of = recipe.optimizer_state_type
-                          ? with_states_of(*recipe.optimizer_state_type, bytes_of)
-                          : bytes_of,
+                          ? with_states_of(*recipe.optimizer_state_type, taken)
+                          : taken,
           .makes_states_one_by_one = row.makes_states_one_by_one,
-          .is_per_parameter = recipe.step.optimizer_in_backward};
+          .is_per_parameter = recipe.step.optimizer_in_backward,
+          .main_gradient_type = recipe.step.main_gradient_type};
 }
 
 OptimizerRule optimizer_rule_without_shapes(const Recipe& recipe) {
@@ -256,6 +277,10 @@ std::string optimizer_name(std::string_view text) {
     if (name == other) return std::string(own);
   }
   return name;
+}
+
+bool takes_state_type(std::string_view optimizer) {
+  return optimizer_row(optimizer).own_states.empty();
 }
 
 OptimizerLoop parse_optimizer_loop(std::string_view text) {

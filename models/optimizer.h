@@ -25,6 +25,9 @@ std::string optimizer_name(std::string_view text);
 // Throws InputError for an unknown name.
 OptimizerLoop parse_optimizer_loop(std::string_view text);
 
+// Can its states have another type than it gives them itself (Recipe::optimizer_state_type)?
+bool takes_state_type(std::string_view optimizer);
+
 std::vector<std::string> optimizer_names();
 std::vector<std::string> optimizer_loop_names();
 

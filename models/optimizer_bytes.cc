@@ -47,8 +47,8 @@ bool is_factored(const SteppedParameter& parameter) {
 OptimizerBytes bitsandbytes_bytes(const BitsAndBytes& optimizer,
                                   const SteppedParameter& parameter) {
   const std::int64_t elements = element_count_of(parameter);
-  // Transformers' Trainer keeps 32 bits for every torch.nn.Embedding (trainer.py, optim_bits).
-  const bool is_8bit = optimizer.is_8bit && elements >= kFewestQuantized && !parameter.is_table;
+  const bool is_full = optimizer.has_full_embeddings && parameter.is_table;
+  const bool is_8bit = optimizer.is_8bit && elements >= kFewestQuantized && !is_full;
   const std::int64_t buffer_bytes =
       times(parameter, elements, optimizer.state_count * (is_8bit ? 1 : kFloatBytes));
   const bool is_paged = optimizer.is_paged && elements >= kFewestPaged;

@@ -14,6 +14,8 @@ struct BitsAndBytes {
   std::int64_t state_count = 2;
   bool is_8bit = true;
   bool is_paged = false;
+  // Of tables 32 bits (transformers 5.17.0, trainer.py: register_module_override, optim_bits 32).
+  bool has_full_embeddings = false;
 };
 OptimizerBytes bitsandbytes_bytes(const BitsAndBytes& optimizer, const SteppedParameter& parameter);
 

@@ -101,7 +101,8 @@ std::size_t OpPlacing::add_items(const Layer& layer, std::size_t first, const Sc
     TensorNames inside = names_of_item(layer, first, last, item, names);
     HeldNames item_held;
     for (std::size_t i = first; i < last; ++i) {
-      add_plain_op(ops[i], fmt::format("{}.{}", ops[i].name, item), attributes, inside, place);
+      add_layer_op(ops[i], fmt::format("{}.{}", ops[i].name, item), attributes, inside, place,
+                   false);
       hold_names(ops[i], inside, item_held);
       made[i - first].push_back(inside.find(made_name(ops[i])));
     }

@@ -19,6 +19,12 @@ std::string joined_module(const std::string& outer, const std::string& inner) {
   return outer + "." + inner;
 }
 
+LinearLayer linear_layer(const FamilyOp& op, const Place& place) {
+  LinearLayer linear{.module = joined_module(place.module, op.module), .is_head = op.is_logits};
+  for (const auto& [name, width] : op.fused) linear.parts.push_back(name);
+  return linear;
+}
+
 // What is handed to a call is held until it returns.
 void hold_arguments(const FamilyOp& op, const TensorNames& names, HeldNames& held) {
   for (const std::string& input : op.inputs) held.hold(names.find(input), kModuleScope);
@@ -27,28 +33,6 @@ void hold_arguments(const FamilyOp& op, const TensorNames& names, HeldNames& hel
 // What later ops find under the names of an op that makes one tensor.
 void name_output(const FamilyOp& op, TensorId output, TensorNames& names) {
   names.set(op.output_names.empty() ? op.name : op.output_names[0], output);
-}
-
-// "out" has to name every tensor that the op makes.
-void check_output_names(const FamilyOp& op, std::size_t output_count) {
-  if (op.output_names.empty() || op.output_names.size() == output_count) return;
-  fail_at(*op.document, op.position,
-          fmt::format("op '{}': it makes {} tensor{}, 'out' names {}", op.name, output_count,
-                      output_count == 1 ? "" : "s", op.output_names.size()));
-}
-
-void check_layer_use(const Layer& layer, const FamilyOp& op) {
-  if (layer.inputs.size() != op.inputs.size()) {
-    fail_at(*op.document, op.position,
-            fmt::format("op '{}': layer '{}' takes {} inputs, found {}", op.name, layer.name,
-                        layer.inputs.size(), op.inputs.size()));
-  }
-  if (op.shared_weight && layer.adapter_type.empty()) {
-    fail_at(*op.document, op.position,
-            fmt::format("op '{}': layer '{}' spells it out, so its weight cannot be shared",
-                        op.name, layer.name));
-  }
-  check_output_names(op, 1);
 }
 
 }  // namespace
@@ -142,8 +126,7 @@ const Layer* OpPlacing::layer_for(const FamilyOp& op, const Place& place) {
     return chosen != layers_.end() ? chosen->second : &request_.layers.at(op.layer_name);
   }
   if (op.kind->name == "linear" && !op.is_bare) {
-    const Layer* const layer = linear_layers_.layer_for(
-        {.module = joined_module(place.module, op.module), .is_head = op.is_logits});
+    const Layer* const layer = linear_layers_.layer_for(linear_layer(op, place));
     if (layer != nullptr) return layer;
   }
   const auto chosen = layers_.find(std::string(op.kind->name));
@@ -170,13 +153,17 @@ void OpPlacing::add_family_op(const FamilyOp& op, const Scope& scope, TensorName
 
 void OpPlacing::place_op(const FamilyOp& op, const Scope& scope, TensorNames& names,
                          const Place& place, HeldNames& held) {
+  check_fused_parts(op, scope);
+  if (passes_through(op, scope, names)) {  // before any adapter is looked for
+    count_op();
+    return;
+  }
   const Layer* const layer = layer_for(op, place);
   if (layer == nullptr) {
     add_plain_op(op, op.name, scope, names, place);
     return;
   }
   count_op();
-  if (passes_through(op, scope, names)) return;
   if (op.kind != nullptr) {
     add_layer(*layer, op, op.name, scope, names, place);
   } else {
@@ -226,19 +213,21 @@ void OpPlacing::give_head(const Scope& scope, const Place& place, OpRequest& req
   request.parameters_of = linear.name;
   request.module = linear.module;
   request.is_logits = true;
-  for (const char* const suffix : {"weight", "bias"}) {  // of the head's first chunk
-    const TensorId made = builder_.find(fmt::format("{}.{}", linear.name, suffix));
-    if (made != kNoTensor) request.shared_parameters.emplace_back(suffix, made);
-  }
-  if (request.shared_parameters.empty()) share_weight(linear, scope, place, request);
+  share_weight(linear, scope, place, request);
 }
 
-// One op of a layer file. The base of an adapter may have a layer of its own.
+// Of a loss that takes the head, what stands for a linear layer in it.
+const Layer* OpPlacing::head_layer_in_loss(const FamilyOp& op) const {
+  if (!layer_takes_head_ || op.kind->name != "linear") return nullptr;
+  return linear_layers_.base_layer_for({.module = head_->linear().module, .is_head = true});
+}
+
+// One op of a layer file. The base of an adapter may have a layer of its own, and the head.
 void OpPlacing::add_layer_op(const FamilyOp& op, const std::string& name, const Scope& attributes,
                              TensorNames& names, const Place& place, bool is_head) {
   const Layer* const base =
       op.is_base ? linear_layers_.base_layer_for({.module = place.module, .is_head = is_head})
-                 : nullptr;
+                 : head_layer_in_loss(op);
   if (base == nullptr) {
     add_plain_op(op, name, attributes, names, place);
   } else {
@@ -266,7 +255,7 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
                           const Scope& scope, TensorNames& names, const Place& place) {
   check_layer_use(layer, op);
   TensorNames inside = layer_inputs(layer, op, names);
-  const Scope attributes = layer_scope(layer, op, scope);
+  const Scope attributes = layer_scope(layer, op, scope, place);
   Place within = place;
   within.name_prefix += name + ".";
   within.module = joined_module(place.module, op.module);
@@ -279,12 +268,13 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
   }
   HeldNames held;
   if (!layer.is_inline) hold_arguments(op, names, held);
-  layer_takes_head_ = layer.takes_head;
+  const bool is_in_loss = layer_takes_head_;
+  layer_takes_head_ = is_in_loss || layer.takes_head;
   add_layer_ops(layer, op, attributes, inside, within, held);
   within.name_prefix = place.name_prefix;
   const FamilyOp& last = layer.ops.back();
   add_layer_op(last, name, attributes, inside, within, op.is_logits);
-  layer_takes_head_ = false;
+  layer_takes_head_ = is_in_loss;
   hold_names(last, inside, held);
   end_scope(kModuleScope, held);
   const TensorId output = inside.find(last.name);
@@ -303,7 +293,8 @@ std::optional<DataType> OpPlacing::adapter_type(const Layer& layer) const {
 
 // What the ops of a layer file see: the attributes of the op that it spells out, and of the head
 // that a loss has in itself, or of the adapter.
-Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) const {
+Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope,
+                             const Place& place) {
   Scope attributes;
   add_attributes(op, scope, attributes);
   if (layer.takes_head) {
@@ -313,6 +304,9 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
     if (input.size() == 3) attributes.values["tokens"] = integer_value(input[1]);
   }
   add_recipe_values(request_.recipe, attributes);
+  if (!layer.adapter_type.empty() && !op.fused.empty()) {
+    add_fused_parts(op, scope, linear_layers_.adapted_parts(linear_layer(op, place)), attributes);
+  }
   return attributes;
 }
 

@@ -73,6 +73,7 @@ class OpPlacing {
  private:
   bool is_identity(const FamilyOp& op, const OpAttributes& attributes, TensorId input) const;
   const Layer* layer_for(const FamilyOp& op, const Place& place);
+  const Layer* head_layer_in_loss(const FamilyOp& op) const;
   bool is_part_of_loss(const FamilyOp& op, const Scope& scope, TensorNames& names);
   void place_op(const FamilyOp& op, const Scope& scope, TensorNames& names, const Place& place,
                 HeldNames& held);
@@ -89,7 +90,7 @@ class OpPlacing {
   void add_layer_op(const FamilyOp& op, const std::string& name, const Scope& attributes,
                     TensorNames& names, const Place& place, bool is_head);
   std::optional<DataType> adapter_type(const Layer& layer) const;
-  Scope layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope) const;
+  Scope layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope, const Place& place);
   TensorId input_tensor(const FamilyOp& op, const std::string& input, const TensorNames& names,
                         const Place& place) const;
   void add_plain_op(const FamilyOp& op, const std::string& name, const Scope& scope,

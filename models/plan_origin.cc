@@ -92,6 +92,8 @@ std::vector<RequestWord> request_words(const ModelRequest& request, bool is_file
   add("optimizer_in_backward", step.optimizer_in_backward ? "true" : "");
   add("accumulate", std::to_string(step.micro_batches), step.micro_batches == 1);
   add("keep_gradients", step.keeps_gradients ? "true" : "");
+  add("main_gradients",
+      step.main_gradient_type ? std::string(data_type_name(*step.main_gradient_type)) : "");
   for (const std::string_view option : kImplementationOptions) {
     const auto choice = request.implementations.find(std::string(option));
     add(option, choice == request.implementations.end() ? "" : yaml_scalar(choice->second));

@@ -16,7 +16,8 @@ namespace cairn {
 namespace {
 
 bool is_quantized(const Op& op) {
-  return op.kind->name == "linear_4bit" || op.kind->name == "linear_8bit";
+  return op.kind->name == "linear_4bit" || op.kind->name == "linear_4bit_saving_input" ||
+         op.kind->name == "linear_8bit";
 }
 
 bool is_linear(const Op& op) { return op.kind->name == "linear" || is_quantized(op); }
@@ -52,7 +53,7 @@ void skip_unquantized(const Family& family, Quantization& quantization) {
                                       family.unquantized.begin(), family.unquantized.end());
 }
 
-void check_quantized(const Graph& graph, const Quantization& asked) {
+void check_quantized(const Graph& graph, const Recipe& recipe, const Quantization& asked) {
   for (const std::string& pattern : asked.skipped_modules) check_skipped(graph, pattern);
   if (std::none_of(graph.ops.begin(), graph.ops.end(), is_quantized)) {
     throw InputError(fmt::format(
@@ -65,6 +66,14 @@ void check_quantized(const Graph& graph, const Quantization& asked) {
         fmt::format("{}: quantised weights are not trained, and nothing else is left "
                     "to train; expected adapters (--lora RANK)",
                     option_text(asked)));
+  }
+  // Transformers 5.17, trainer_utils.py (validate_quantization_for_training).
+  if (!recipe.adapters && recipe.freeze.empty() && recipe.train_only.empty()) {
+    throw InputError(fmt::format(
+        "{}: quantised weights are not trained, and Transformers' Trainer refuses a model of them "
+        "without adapters; expected --lora RANK, or --train-only or --freeze for what a loop of "
+        "your own trains",
+        option_text(asked)));
   }
 }
 

@@ -19,8 +19,8 @@ DataType quantized_compute_type(const Recipe& recipe);
 void skip_unquantized(const Family& family, Quantization& quantization);
 
 // Throws InputError where no linear layer is quantised, a pattern of what is left out names none of
-// `asked`, or nothing is left to train.
-void check_quantized(const Graph& graph, const Quantization& asked);
+// `asked`, nothing is left to train, or nothing says what else is.
+void check_quantized(const Graph& graph, const Recipe& recipe, const Quantization& asked);
 
 // What the reader has to know of a model with quantised weights.
 std::vector<std::string> quantization_notes(const Graph& graph, const Recipe& recipe);

@@ -51,10 +51,13 @@ void read_where_available(const Document& document, const Node& node, const std:
 void check_contradictions(Fields& fields, const TrainingStep& step) {
   const std::optional<Contradiction> both = contradiction_in(step);
   if (!both) return;
-  std::string key = both->second.substr(0, both->second.find(' '));
-  std::replace(key.begin(), key.end(), '-', '_');
-  fields.fail_at_key(key,
-                     fmt::format("it contradicts key 'optimizer_in_backward': {}", both->reason));
+  const auto key_of = [](const std::string& option) {
+    std::string key = option.substr(0, option.find(' '));
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key;
+  };
+  fields.fail_at_key(key_of(both->second),
+                     fmt::format("it contradicts key '{}': {}", key_of(both->first), both->reason));
 }
 
 bool is_path(const std::string& recipe) {
@@ -73,6 +76,7 @@ RecipeFile read_recipe(Document document, std::string name) {
   file.title = fields.text("title");
   file.sources = fields.optional_names("sources");
   read_training_keys(text, fields, training);
+  training.recipe.library = training.library;
   for (const auto& [option, choice] : training.implementations) {
     training.recipe.implementations.push_back(option);
   }

@@ -51,6 +51,7 @@ void read_optimizer(Fields& fields, ModelRequest& request) {
   step.optimizer_in_backward = fields.optional_boolean("optimizer_in_backward").value_or(false);
   step.micro_batches = fields.optional_count("accumulate").value_or(1);
   step.keeps_gradients = fields.optional_boolean("keep_gradients").value_or(false);
+  step.main_gradient_type = read_floating_type(fields, "main_gradients");
   request.optimizer_state_type = read_floating_type(fields, "optimizer_states");
 }
 
@@ -185,7 +186,19 @@ std::vector<std::string> quantized_format_names() {
 }
 
 std::optional<Contradiction> contradiction_in(const TrainingStep& step) {
+  if (step.main_gradient_type && step.keeps_gradients) {
+    return Contradiction{.first = "main-gradients",
+                         .second = "keep-gradients",
+                         .reason = "one drops each gradient in backward, the other keeps them all"};
+  }
   if (!step.optimizer_in_backward) return std::nullopt;
+  if (step.main_gradient_type) {
+    return Contradiction{.first = "optimizer-in-backward",
+                         .second = "main-gradients",
+                         .reason =
+                             "one steps each parameter in backward, the other gathers all "
+                             "gradients for a step behind it"};
+  }
   if (step.micro_batches > 1) {
     return Contradiction{
         .first = "optimizer-in-backward",

@@ -213,6 +213,7 @@ class KindNumbering {
     add_properties(tensor);
     add(graph_.storage(tensor.storage).bytes);
     add(tensor.master_weight_bytes);
+    add(tensor.main_gradient_bytes);
     add(tensor.optimizer_state_bytes);
     add(tensor.optimizer_early_temporary_bytes);
     add(tensor.optimizer_early_carried_bytes);

@@ -30,7 +30,7 @@ class Measuring {
         steps_in_backward_(setting.step.optimizer_in_backward),
         schedule_(lower_training_step(graph, setting.step, lower(graph, plan))),
         replay_(graph, schedule_,
-                {.has_states = true, .has_gradients = keeps_gradients(schedule_)}) {
+                {.has_states = true, .has_gradients = keeps_gradients(graph, schedule_)}) {
     block_of_op_.resize(graph.ops.size());
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       for (std::int32_t i = blocks[b].begin; i < blocks[b].end; ++i) {

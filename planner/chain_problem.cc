@@ -29,6 +29,9 @@ std::int64_t resident_parameter_bytes(const Graph& graph, const TrainingStep& st
   constexpr std::string_view kWhat = "bytes of parameters";
   std::int64_t bytes = checked_add(parameter_bytes(graph), master_weight_bytes(graph), kWhat);
   bytes = checked_add(bytes, optimizer_state_bytes(graph), kWhat);
+  if (const std::int64_t main_bytes = main_gradient_bytes(graph); main_bytes > 0) {
+    return checked_add(bytes, main_bytes, kWhat);
+  }
   const bool keeps = step.keeps_gradients || step.micro_batches > 1;
   return keeps ? checked_add(bytes, gradient_bytes(graph), kWhat) : bytes;
 }

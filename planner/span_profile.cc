@@ -70,7 +70,8 @@ class Profiler {
         span_(span),
         step_(step),
         schedule_(schedule),
-        replay_(graph, schedule, {.has_states = true, .has_gradients = keeps_gradients(schedule)}) {
+        replay_(graph, schedule,
+                {.has_states = true, .has_gradients = keeps_gradients(graph, schedule)}) {
     const std::int32_t op_count = span.end - span.begin;
     const auto size = static_cast<std::size_t>(op_count);
     for (auto* const list : {&profile_.forward_bytes, &profile_.backward_bytes,

@@ -28,6 +28,7 @@ Replay::Replay(const Graph& graph, const Schedule& schedule, const ReplayStart& 
     attach(of_tensor_[i], allocate(graph.storage(tensor.storage).bytes));
     if (tensor.role != TensorRole::kParameter) continue;
     live_bytes_ = checked_add(live_bytes_, tensor.master_weight_bytes, "live bytes");
+    live_bytes_ = checked_add(live_bytes_, tensor.main_gradient_bytes, "live bytes");
     if (start.has_states) make_states(static_cast<TensorId>(i));
     if (!start.has_gradients || !tensor.has_gradient) continue;
     attach(of_gradient_[i], allocate(tensor.bytes));
@@ -189,7 +190,7 @@ void Replay::settle(TensorId parameter) {
   std::int32_t& gathered = of_gathered_[index(parameter)];
   if (gathered >= 0) release(gathered);
   std::int32_t& gradient = of_gradient_[index(parameter)];
-  if (allocation(gradient).reference_count == 1) return;
+  if (gradient < 0 || allocation(gradient).reference_count == 1) return;
   release(gradient);
   attach(gradient, allocate(graph_.tensor(parameter).bytes));
 }
@@ -218,8 +219,9 @@ void Replay::run_optimizer(const ParameterGroup& group) {
   const bool makes_states =
       !group.parameters.empty() && !has_states_[index(group.parameters.front())];
   for (const TensorId parameter : group.parameters) {
-    CAIRN_CHECK(of_gradient_[index(parameter)] >= 0,
-                "the optimizer steps " + graph_.tensor(parameter).name + ", without a gradient");
+    CAIRN_CHECK(
+        graph_.tensor(parameter).main_gradient_bytes > 0 || of_gradient_[index(parameter)] >= 0,
+        "the optimizer steps " + graph_.tensor(parameter).name + ", without a gradient");
     make_states(parameter);
   }
   transients_.push_back({.kind = Transient::Kind::kOptimizer,
@@ -256,17 +258,37 @@ std::int64_t Replay::during_bytes() const {
   return bytes;
 }
 
+// The accumulation hook of a parameter adds its gradient to the main gradient, and drops it.
+bool Replay::goes_into_main_gradient(const Step& free) const {
+  return free.kind == StepKind::kFreeGradient && graph_.tensor(free.tensor).main_gradient_bytes > 0;
+}
+
 std::size_t Replay::end_step(std::size_t position) {
   const std::size_t next = free_behind(position);
+  for (std::size_t i = position + 1; i < next; ++i) {
+    const Step& step = schedule_.steps[i];
+    if (!goes_into_main_gradient(step)) continue;
+    release(of_gradient_[index(step.tensor)]);
+    has_earlier_gradient_[index(step.tensor)] = false;
+  }
   for (const TensorId parameter : completed_) settle(parameter);
   completed_.clear();
   return next;
+}
+
+// A parameter's gradient has to be its own, also where it only goes into the main gradient.
+void Replay::clone_if_shared(TensorId parameter) {
+  const std::int64_t bytes = graph_.tensor(parameter).bytes;
+  const bool is_shared = allocation(of_gradient_[index(parameter)]).reference_count > 1;
+  if (!is_shared || bytes <= sum_.bytes) return;
+  sum_ = {.kind = Transient::Kind::kClone, .tensor = parameter, .bytes = bytes};
 }
 
 std::size_t Replay::free_behind(std::size_t position) {
   std::size_t next = position + 1;
   for (; next < schedule_.steps.size() && is_free(schedule_.steps[next].kind); ++next) {
     const Step& step = schedule_.steps[next];
+    if (goes_into_main_gradient(step)) continue;
     std::int32_t& slot = step.kind == StepKind::kFree ? of_tensor_[index(step.tensor)]
                                                       : of_gradient_[index(step.tensor)];
     if (step.kind == StepKind::kFreeGradient) has_earlier_gradient_[index(step.tensor)] = false;
@@ -277,6 +299,9 @@ std::size_t Replay::free_behind(std::size_t position) {
     // A swept op did not make its auxiliaries; nothing else may be freed twice.
     CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
                 step_text(graph_, step) + " frees what is not live");
+  }
+  for (std::size_t i = position + 1; i < next; ++i) {
+    if (goes_into_main_gradient(schedule_.steps[i])) clone_if_shared(schedule_.steps[i].tensor);
   }
   summing_bytes_ = checked_add(live_bytes_, sum_.bytes, "live bytes");
   return next;

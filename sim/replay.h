@@ -20,10 +20,11 @@ struct Allocation {
 
 // Bytes that are there during a step and gone at its end.
 struct Transient {
-  // kSum: a gradient and a contribution while their sum is made, behind the step's frees.
-  enum class Kind { kWorkspace, kDuplicate, kContribution, kSum, kOptimizer };
+  // kSum: a gradient and a contribution while their sum is made, behind the step's frees; kClone:
+  // there too, of a gradient that shares its storage and is added to a main gradient.
+  enum class Kind { kWorkspace, kDuplicate, kContribution, kSum, kClone, kOptimizer };
   Kind kind = Kind::kWorkspace;
-  TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient is contributed to
+  TensorId tensor = kNoTensor;  // of a duplicate, or whose gradient it is
   std::int64_t bytes = 0;
 };
 
@@ -41,8 +42,8 @@ class Replay {
   void begin_step(std::size_t position);
   // Runs the Free steps behind it; returns the position of the next step that is not a Free.
   std::size_t end_step(std::size_t position);
-  // The first half of it: the frees alone. Behind them sums are made, before what parameters have
-  // gathered or share is settled.
+  // The first half of it: the frees alone, but of gradients that go into main gradients. Behind
+  // them sums are made, before what parameters have gathered or share is settled.
   std::size_t free_behind(std::size_t position);
 
   std::int64_t live_bytes() const { return live_bytes_; }
@@ -74,6 +75,8 @@ class Replay {
   std::int32_t& gathering_slot(TensorId tensor);
   void count_contribution(TensorId tensor);
   void settle(TensorId parameter);
+  bool goes_into_main_gradient(const Step& free) const;
+  void clone_if_shared(TensorId parameter);
   bool sweeps(const Op& op, std::size_t position) const;
   std::vector<TensorId> freed_behind(std::size_t position) const;
   std::int32_t allocate(std::int64_t bytes);

@@ -53,6 +53,7 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
     items.push_back({name, category, replay.allocation(allocation).bytes, kind, tensor});
   };
   std::int64_t master_bytes = 0;
+  std::int64_t main_gradient_bytes = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Tensor& tensor = graph.tensors[i];
@@ -63,6 +64,7 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
     add(replay.allocation_of_gathered(id), "contributions to the gradient of " + tensor.name,
         gradient_category_of(tensor), LiveKind::kContribution, id);
     master_bytes += tensor.master_weight_bytes;
+    main_gradient_bytes += tensor.main_gradient_bytes;
   }
   if (replay.optimizer_state_bytes() > 0) {
     items.push_back({"optimizer states", MemoryCategory::kOptimizer, replay.optimizer_state_bytes(),
@@ -71,6 +73,10 @@ std::vector<LiveItem> live_tensors(const Graph& graph, const Plan& plan, const R
   if (master_bytes > 0) {
     items.push_back(
         {"master weights", MemoryCategory::kOptimizer, master_bytes, LiveKind::kMasterWeights});
+  }
+  if (main_gradient_bytes > 0) {
+    items.push_back({"main gradients", MemoryCategory::kGradients, main_gradient_bytes,
+                     LiveKind::kMainGradients});
   }
   return items;
 }
@@ -102,6 +108,11 @@ void add_transients(const Graph& graph, const Step& step, const std::vector<Tran
             "what the gradient of " + graph.tensor(transient.tensor).name + " is the sum of";
         item.category = gradient_category_of(graph.tensor(transient.tensor));
         break;
+      case Transient::Kind::kClone:
+        item.kind = LiveKind::kContribution;
+        item.name = "copy of the gradient of " + graph.tensor(transient.tensor).name;
+        item.category = gradient_category_of(graph.tensor(transient.tensor));
+        break;
       case Transient::Kind::kOptimizer:
         item.name = "temporaries of the optimizer";
         item.category = MemoryCategory::kWorkspace;
@@ -112,8 +123,8 @@ void add_transients(const Graph& graph, const Step& step, const std::vector<Tran
 }
 
 // What a training step finds that is not the first.
-ReplayStart later_start(const Schedule& schedule) {
-  return {.has_states = true, .has_gradients = keeps_gradients(schedule)};
+ReplayStart later_start(const Graph& graph, const Schedule& schedule) {
+  return {.has_states = true, .has_gradients = keeps_gradients(graph, schedule)};
 }
 
 bool is_of_loss(const Graph& graph, const Op& op) {
@@ -172,7 +183,7 @@ std::vector<PhasePeak> phase_peaks(const Graph& graph, const Schedule& schedule,
 // Replays up to the peak and lists what is live there.
 void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedule, Trace& trace) {
   const std::size_t peak_step = trace.steps[trace.peak_entry].step;
-  Replay replay(graph, schedule, later_start(schedule));
+  Replay replay(graph, schedule, later_start(graph, schedule));
   for (std::size_t position = 0; position < peak_step;) {
     replay.begin_step(position);
     position = replay.end_step(position);
@@ -196,7 +207,8 @@ void describe_peak(const Graph& graph, const Plan& plan, const Schedule& schedul
 
 std::int64_t simulated_peak_bytes(const Graph& graph, const Schedule& schedule) {
   std::int64_t peak_bytes = 0;
-  for (const StepTrace& step : replayed(schedule, {graph, schedule, later_start(schedule)})) {
+  for (const StepTrace& step :
+       replayed(schedule, {graph, schedule, later_start(graph, schedule)})) {
     peak_bytes = std::max(peak_bytes, step.during_bytes);
   }
   return peak_bytes;
@@ -204,7 +216,7 @@ std::int64_t simulated_peak_bytes(const Graph& graph, const Schedule& schedule) 
 
 Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
   Trace trace;
-  const Replay later(graph, schedule, later_start(schedule));
+  const Replay later(graph, schedule, later_start(graph, schedule));
   trace.resident_bytes = later.live_bytes();
   trace.steps = replayed(schedule, later);
   for (std::size_t entry = 0; entry < trace.steps.size(); ++entry) {

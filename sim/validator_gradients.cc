@@ -74,6 +74,7 @@ class GradientAccount {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor& tensor = graph_.tensors[i];
       if (tensor.role != TensorRole::kParameter || !tensor.has_gradient) continue;
+      if (goes_into_main_gradient(static_cast<TensorId>(i))) continue;
       begin(static_cast<TensorId>(i), new_buffer(static_cast<TensorId>(i), 0), 0);
     }
   }
@@ -95,7 +96,8 @@ class GradientAccount {
       }
       left_over = tensor.optimizer_carried_bytes;
       left_over_early = tensor.optimizer_early_carried_bytes;
-      if (!micro_batch_.leaves_gradients) leave(parameter, run, false);
+      if (micro_batch_.leaves_gradients || goes_into_main_gradient(parameter)) continue;
+      leave(parameter, run, false);
     }
     account_.charges.push_back({group.at_once ? all : largest, {.first = run, .last = run}});
   }
@@ -109,7 +111,7 @@ class GradientAccount {
     }
     for (const TensorId input : op.inputs) {
       Gradient& gathered = gathering_[index(input)];
-      if (gathered.is_live() && last_run_[index(input)] == run) move_out(gathered, run);
+      if (gathered.is_live() && last_run_[index(input)] == run) move_out(gathered, run, true);
     }
     for (const TensorId output : op.outputs) {
       if (gradients_[index(output)].is_live()) leave(output, run, false);
@@ -121,9 +123,23 @@ class GradientAccount {
   void own(TensorId tensor, std::size_t run) {
     Gradient& gradient = gradients_[index(tensor)];
     if (graph_.tensor(tensor).role != TensorRole::kParameter || !gradient.is_live()) return;
-    if (last_run_[index(tensor)] != run || !has_others(buffers_[gradient.buffer], run + 1)) return;
-    move_out(gradient, run);
-    move_in(gradient, new_buffer(tensor, run + 1));
+    if (last_run_[index(tensor)] != run) return;
+    const bool is_cloned = has_others(buffers_[gradient.buffer], run + 1);
+    if (goes_into_main_gradient(tensor)) {
+      if (is_cloned) {
+        account_.sums.push_back(
+            {.bytes = graph_.tensor(tensor).bytes, .life = {.first = run, .last = run}});
+      }
+      leave(tensor, run, false, true);
+    } else if (is_cloned) {
+      move_out(gradient, run);
+      move_in(gradient, new_buffer(tensor, run + 1));
+    }
+  }
+
+  // Its hook adds it there, behind its last contribution, and drops it.
+  bool goes_into_main_gradient(TensorId tensor) const {
+    return micro_batch_.adds_to_main_gradients && graph_.tensor(tensor).main_gradient_bytes > 0;
   }
 
   void contribute(const Op& op, std::size_t input, std::size_t run) {
@@ -150,9 +166,7 @@ class GradientAccount {
       move_in(gradient, new_buffer(tensor, run));
     } else if (gradient.is_view) {
       // Behind the run: the view and the contribution, beside their sum, which takes the buffer.
-      std::int64_t added = is_apart ? checked_add(bytes, bytes, "live bytes") : bytes;
-      // What was gathered is not among what is live behind its last run, but is there now.
-      if (gathers(tensor) && last_run_[index(tensor)] == run) added += bytes;
+      const std::int64_t added = is_apart ? checked_add(bytes, bytes, "live bytes") : bytes;
       account_.sums.push_back({.bytes = added, .life = {.first = run, .last = run}});
     }
     gradient.is_view = false;
@@ -162,7 +176,7 @@ class GradientAccount {
   // are summed apart, and their sum is added when it is complete.
   bool gathers(TensorId tensor) const {
     return micro_batch_.finds_gradients && graph_.tensor(tensor).role == TensorRole::kParameter &&
-           is_shared_[index(tensor)];
+           is_shared_[index(tensor)] && !goes_into_main_gradient(tensor);
   }
 
   void find_contributions() {
@@ -204,8 +218,11 @@ class GradientAccount {
       account_.charges.push_back(buffer.charge);
       return;
     }
-    Life& life = account_.charges[account_.storage_copies[buffer.copy].charge].life;
-    life.last = std::max(life.last, buffer.charge.life.last);
+    Charge& charge = account_.charges[account_.storage_copies[buffer.copy].charge];
+    if (buffer.charge.life.last < charge.life.last) return;
+    const bool is_longer = buffer.charge.life.last > charge.life.last;
+    charge.ends_in_hook = buffer.charge.ends_in_hook || (charge.ends_in_hook && !is_longer);
+    charge.life.last = buffer.charge.life.last;
   }
 
   void move_in(Gradient& gradient, std::size_t buffer) {
@@ -213,9 +230,12 @@ class GradientAccount {
     ++buffers_[buffer].gradient_count;
   }
 
-  void move_out(Gradient& gradient, std::size_t run) {
+  void move_out(Gradient& gradient, std::size_t run, bool in_hook = false) {
     Buffer& buffer = buffers_[gradient.buffer];
-    buffer.charge.life.last = std::max(buffer.charge.life.last, run);
+    Charge& charge = buffer.charge;
+    if (run > charge.life.last) charge.ends_in_hook = false;
+    charge.life.last = std::max(charge.life.last, run);
+    if (charge.life.last == run) charge.ends_in_hook = charge.ends_in_hook || in_hook;
     --buffer.gradient_count;
     gradient.buffer = kNone;
   }
@@ -225,9 +245,9 @@ class GradientAccount {
     move_in(gradients_[index(tensor)], buffer);
   }
 
-  void leave(TensorId tensor, std::size_t run, bool outlives) {
+  void leave(TensorId tensor, std::size_t run, bool outlives, bool in_hook = false) {
     Gradient& gradient = gradients_[index(tensor)];
-    move_out(gradient, run);
+    move_out(gradient, run, in_hook);
     account_.gradient_lives.push_back({.tensor = tensor,
                                        .life = {.first = gradient.first_run, .last = run},
                                        .outlives = outlives});

@@ -25,6 +25,7 @@ std::int64_t resident_bytes(const Graph& graph) {
     bytes = checked_add(bytes, tensor.bytes, "bytes of inputs and parameters");
     bytes = checked_add(bytes, tensor.optimizer_state_bytes, "bytes of optimizer states");
     bytes = checked_add(bytes, tensor.master_weight_bytes, "bytes of master weights");
+    bytes = checked_add(bytes, tensor.main_gradient_bytes, "bytes of main gradients");
   }
   return bytes;
 }
@@ -33,15 +34,17 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
                            const Account& account) {
   std::int64_t live = resident_bytes(graph);
   ValidationResult result{.peak_bytes = live};
-  std::vector<std::int64_t> begin_bytes(runs.size(), 0);    // of the charges from this run on
-  std::vector<std::int64_t> end_bytes(runs.size() + 1, 0);  // of the charges up to this run
-  for (const auto& [bytes, life] : account.charges) {
+  std::vector<std::int64_t> begin_bytes(runs.size(), 0);     // of the charges from this run on
+  std::vector<std::int64_t> end_bytes(runs.size() + 1, 0);   // of the charges up to this run
+  std::vector<std::int64_t> hook_bytes(runs.size() + 1, 0);  // of those that hooks end behind it
+  for (const auto& [bytes, life, ends_in_hook] : account.charges) {
     begin_bytes[life.first] = checked_add(begin_bytes[life.first], bytes, "live bytes");
-    end_bytes[life.last] = checked_add(end_bytes[life.last], bytes, "live bytes");
+    std::int64_t& end = ends_in_hook ? hook_bytes[life.last] : end_bytes[life.last];
+    end = checked_add(end, bytes, "live bytes");
   }
   std::vector<std::int64_t> sum_bytes(runs.size(), 0);
-  for (const auto& [bytes, life] : account.sums) {
-    sum_bytes[life.first] = std::max(sum_bytes[life.first], bytes);
+  for (const Charge& sum : account.sums) {
+    sum_bytes[sum.life.first] = std::max(sum_bytes[sum.life.first], sum.bytes);
   }
   for (std::size_t run = 0; run < runs.size(); ++run) {
     live = checked_add(live, begin_bytes[run], "live bytes");
@@ -51,7 +54,7 @@ ValidationResult find_peak(const Graph& graph, const std::vector<Run>& runs,
       result.peak_bytes = most;
       result.peak_step = runs[run].step;
     }
-    live = behind;
+    live = behind - hook_bytes[run];
   }
   return result;
 }

@@ -41,12 +41,14 @@ struct MicroBatch {
   bool finds_gradients = false;  // of parameters: an earlier one's, or kept
   bool leaves_gradients = true;  // of parameters
   bool leaves_input_gradients = true;
+  bool adds_to_main_gradients = false;  // of parameters that have one: by hooks, in backward
 };
 
 // Everything with bytes of its own: it is charged in the runs [life.first, life.last].
 struct Charge {
   std::int64_t bytes = 0;
   Life life = {};
+  bool ends_in_hook = false;  // of a parameter: behind the frees and sums of its last run
 };
 
 // A copy of a storage: who owns it, how long tensors are on it, and which of the charges it is.

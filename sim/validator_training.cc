@@ -149,11 +149,13 @@ ValidationResult validate_training_step(const Graph& graph, const Plan& plan,
   const Schedule first_part = part_of(schedule, 0, second);
   const Schedule second_part = part_of(schedule, second, schedule.steps.size());
   std::vector<MicroBatchSchedule> parts = {{.schedule = &first_part}};
-  parts[0].around.finds_gradients = step.keeps_gradients;
+  parts[0].around = {.finds_gradients = step.keeps_gradients,
+                     .adds_to_main_gradients = !step.optimizer_in_backward};
   if (has_second) {
     parts[0].around.leaves_input_gradients = false;
-    parts.push_back(
-        {.schedule = &second_part, .around = {.finds_gradients = true}, .first_step = second});
+    parts.push_back({.schedule = &second_part,
+                     .around = {.finds_gradients = true, .adds_to_main_gradients = true},
+                     .first_step = second});
   }
   parts.back().around.leaves_gradients = step.keeps_gradients;
   ValidationResult optimizer = OptimizerCheck(graph, step, schedule).run();

@@ -10,6 +10,7 @@ namespace cairn {
 OpKindInfo embedding_kind();
 OpKindInfo linear_kind();
 OpKindInfo linear_4bit_kind();
+OpKindInfo linear_4bit_saving_input_kind();
 OpKindInfo linear_8bit_kind();
 OpKindInfo layer_norm_kind();
 OpKindInfo rms_norm_kind();
@@ -58,6 +59,12 @@ OpKindInfo detach_kind();
 OpKindInfo row_norm_kind();
 OpKindInfo weight_over_kind();
 
+// Adapters of parts of a layer's columns.
+OpKindInfo conv1d_kind();
+OpKindInfo indices_kind();
+OpKindInfo stored_indices_kind();
+OpKindInfo index_copy_kind();
+
 // Mixture of experts.
 OpKindInfo topk_kind();
 OpKindInfo gather_kind();
@@ -102,6 +109,7 @@ OpKindInfo add_scalar_kind();
 OpKindInfo cast_kind();
 OpKindInfo copy_kind();
 OpKindInfo mean_kind();
+OpKindInfo mean_saving_input_kind();
 OpKindInfo sum_kind();
 OpKindInfo slice_kind();
 OpKindInfo split_kind();

@@ -3,8 +3,8 @@
 #include "graph/ops/kinds.h"
 #include "graph/ops/shapes.h"
 
-// A linear layer whose weight is stored in 4 bits: bitsandbytes 0.50.2, nn.Linear4bit. Of its
-// input's type, which its layer file casts.
+// A linear layer whose weight is stored in 4 bits: bitsandbytes 0.50.2, nn.Linear4bit, and as it
+// was up to 0.42. Of its input's type, which its layer file casts.
 
 namespace cairn {
 namespace {
@@ -111,14 +111,11 @@ std::int64_t backward_workspace(const OpContext& op, const Sizes& sizes, DataTyp
       {before - sizes.input, is_cast ? in_product - sizes.input : in_product, sizes.cast_input});
 }
 
-// MatMul4Bit keeps the packed weight alone, by an attribute that no hook of saved tensors sees.
-OpDerivation derive_linear_4bit(const OpContext& op) {
+// What both versions have: outputs and costs.
+OpDerivation derive_product(const OpContext& op, DataType product_type, const Sizes& sizes) {
   const Tensor& x = *op.inputs[0];
-  const DataType product_type = op.attributes.data_type.value_or(x.data_type);
   OpDerivation result{.outputs = {{.data_type = product_type,
                                    .shape = with_last_dim(x.shape, op.attributes.width)}}};
-  const Sizes sizes = sizes_of(op, product_type);
-  result.workspace_bytes = forward_workspace(op, sizes);
   const std::int64_t flops =
       product(op, {2, row_count(op, x), last_dim(op, x), op.attributes.width});
   const int scale_kernels = op.attributes.nested ? 2 : 0;
@@ -128,10 +125,41 @@ OpDerivation derive_linear_4bit(const OpContext& op) {
   result.forward.moved_bytes =
       sum(op, {sizes.input, op.parameters[0]->bytes, sizes.weight, sizes.weight, output_bytes});
   if (x.requires_grad) {
-    result.backward_workspace_bytes = backward_workspace(op, sizes, product_type);
     result.backward = matmul_cost(flops, 2 + scale_kernels);
     result.backward.moved_bytes = sum(op, {output_bytes, op.parameters[0]->bytes,
                                            sizes.source_weight, sizes.source_weight, sizes.input});
+  }
+  return result;
+}
+
+// MatMul4Bit keeps the packed weight alone, by an attribute that no hook of saved tensors sees.
+OpDerivation derive_linear_4bit(const OpContext& op) {
+  const Tensor& x = *op.inputs[0];
+  const DataType product_type = op.attributes.data_type.value_or(x.data_type);
+  const Sizes sizes = sizes_of(op, product_type);
+  OpDerivation result = derive_product(op, product_type, sizes);
+  result.workspace_bytes = forward_workspace(op, sizes);
+  if (x.requires_grad) {
+    result.backward_workspace_bytes = backward_workspace(op, sizes, product_type);
+  }
+  return result;
+}
+
+// bitsandbytes 0.41.1 and 0.42.0: MatMul4Bit keeps its input as well (autograd/_functions.py:
+// ctx.tensors), and the weight was quantised from fp16: dequantised it is there twice where the
+// product is of another type, while nothing else of the op is.
+OpDerivation derive_linear_4bit_saving_input(const OpContext& op) {
+  const Tensor& x = *op.inputs[0];
+  const Sizes sizes = sizes_of(op, x.data_type);
+  OpDerivation result = derive_product(op, x.data_type, sizes);
+  const bool is_converted = x.data_type != DataType::kFloat16;
+  const std::int64_t making = is_converted ? sum(op, {sizes.source_weight, sizes.weight})
+                                           : sum(op, {sizes.source_weight, sizes.scales});
+  const auto beside = [&](std::int64_t made) { return std::max(making - made, sizes.weight); };
+  result.workspace_bytes = beside(tensor_bytes(x.data_type, result.outputs[0].shape, op.name));
+  if (x.requires_grad) {
+    result.saved.inputs = {0};
+    result.backward_workspace_bytes = beside(sizes.input);
   }
   return result;
 }
@@ -147,6 +175,16 @@ OpKindInfo linear_4bit_kind() {
           .parameters = linear_4bit_parameters,
           .derive = derive_linear_4bit,
           .autocast = AutocastList::kLowerPrecisionInside};
+}
+
+OpKindInfo linear_4bit_saving_input_kind() {
+  return {.name = "linear_4bit_saving_input",
+          .source = "bitsandbytes 0.41: MatMul4Bit",
+          .attributes = {AttributeKey::kWidth, AttributeKey::kBias, AttributeKey::kFp4,
+                         AttributeKey::kNested},
+          .required = {AttributeKey::kWidth},
+          .parameters = linear_4bit_parameters,
+          .derive = derive_linear_4bit_saving_input};
 }
 
 }  // namespace cairn

@@ -48,6 +48,14 @@ OpDerivation derive_mean(const OpContext& op) {
   return result;
 }
 
+// torch 2.1 wants the number of elements of its input, and saves the whole (its generated
+// Functions.h: MeanBackward1).
+OpDerivation derive_mean_saving_input(const OpContext& op) {
+  OpDerivation result = derive_mean(op);
+  result.saved.inputs = {0};
+  return result;
+}
+
 // A new storage of another type; saves nothing. (A cast to the same type is no op at all: the
 // reader of model files leaves it out.)
 OpDerivation derive_cast(const OpContext& op) {
@@ -151,6 +159,9 @@ OpKindInfo copy_kind() {
           .autocast = AutocastList::kNone};
 }
 OpKindInfo mean_kind() { return unary("mean", "derivatives.yaml: mean", derive_mean); }
+OpKindInfo mean_saving_input_kind() {
+  return unary("mean_saving_input", "torch 2.1 derivatives.yaml: mean", derive_mean_saving_input);
+}
 OpKindInfo sum_kind() {
   return unary("sum", "derivatives.yaml: sum", derive_mean, AutocastList::kNotKnown);
 }

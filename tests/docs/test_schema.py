@@ -24,6 +24,7 @@ WRONG_MEANING = ("inner_begins_outside", "inner_keep", "inner_leaves_parent", "k
                  "other_graph_without_model", "other_recipe",
                  "model_optimizer", "optimizer", "where_available_twice", "in_backward_and_accumulate",
                  "in_backward_and_keep_gradients", "in_backward_and_foreach",
+                 "in_backward_and_main_gradients", "keep_and_main_gradients",
                  "key_twice", "key_of_region_twice")  # which most readers of YAML let pass
 
 # What is no YAML at all.

@@ -80,6 +80,19 @@ TEST_CASE("a 4-bit product keeps nothing and makes its weight in 16 bits, forwar
   CHECK(costs("linear_4bit", {.width = 32}, {wide}).ends_with("workspace 8192 / 10240"));
 }
 
+TEST_CASE("the 4-bit product of 2023 keeps its input, and converts what was quantised from fp16") {
+  CHECK(derived("linear_4bit_saving_input", {.width = 32}, {kX}) == "bf16 [2, 4, 32] | saves: x");
+  // The weight in fp16 and in bf16, 4,096 bytes each, before the product's 512 or the gradient's
+  // 1,024 are there.
+  CHECK(costs("linear_4bit_saving_input", {.width = 32}, {kX}).ends_with("workspace 7680 / 7168"));
+  CHECK(costs("linear_4bit_saving_input", {.width = 32, .nested = true}, {kX})
+            .ends_with("workspace 7680 / 7168"));
+  // fp16 stays: the weight alone, which with scales in fp32 is made before the product is.
+  const Given half = {.name = "x", .shape = {2, 4, 64}, .type = DataType::kFloat16};
+  CHECK(costs("linear_4bit_saving_input", {.width = 32, .nested = true}, {half})
+            .ends_with("workspace 4096 / 4096"));
+}
+
 TEST_CASE("without a gradient of its input a quantised product has no Backward") {
   const Given x = {.name = "x", .shape = {2, 4, 64}, .requires_grad = false};
   CHECK(costs("linear_4bit", {.width = 32}, {x}) ==

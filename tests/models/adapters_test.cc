@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "graph/error.h"
@@ -103,7 +104,14 @@ TEST_CASE("adapters that make no sense are refused, with what there is") {
             .find("'embed_tokens': the kind of model.embed_tokens is embedding;") !=
         std::string::npos);
   CHECK(refused({.rank = 8, .targets = {"q_proj"}, .trained_modules = {"lm_haed"}}) ==
-        "--lora-train: no module with weights is called 'lm_haed'; did you mean 'lm_head'?");
+        "--lora-train: no module with weights is called 'lm_haed'; there are down_proj, "
+        "embed_tokens, gate_proj, input_layernorm, k_proj, lm_head, norm, o_proj, "
+        "post_attention_layernorm, q_proj, up_proj, v_proj; did you mean 'lm_head'?");
+  CHECK(refused({.rank = 8, .targets = {"q_proj,v_proj"}})
+            .find("'q_proj,v_proj': each has a --lora-targets of its own") != std::string::npos);
+  CHECK(refused({.rank = 8, .targets = {"lm_head"}, .trained_modules = {"lm_head"}}) ==
+        "--lora-targets and --lora-train: all layers that the first names are trained whole by the "
+        "second, and none is left to have an adapter");
   CHECK(refused({.rank = 8, .targets = {"q_proj"}}, {"lm_head"})
             .starts_with("--freeze has no meaning beside adapters"));
 }
@@ -122,6 +130,50 @@ TEST_CASE("of experts PEFT takes some targets for parameters, which are refused"
         std::string::npos);
   CHECK(message("qwen3-30b-a3b", "gate_proj").find("PEFT takes 'gate_proj'") != std::string::npos);
   CHECK(message("qwen3-30b-a3b", "q_proj") == "not refused");
+  CHECK(message("mixtral-8x7b-v0.1", "experts") ==
+        "--lora-targets: no linear layer is called 'experts'; there are k_proj, lm_head, o_proj, "
+        "q_proj, v_proj; its experts' weights are parameters, not layers: adapters of them are not "
+        "in this version");
+}
+
+TEST_CASE("PEFT leaves gpt-oss's experts out of all linear layers, and a note says so") {
+  const LoadedModel model = load_model({.model = "gpt-oss-20b",
+                                        .tokens = 8,
+                                        .set = {{"layers", "1"}},
+                                        .adapters = Adapters{.targets = {"all-linear"}}});
+  CHECK(std::find(model.notes.begin(), model.notes.end(),
+                  "--lora-targets all-linear: the experts' weights are parameters, not linear "
+                  "layers: PEFT leaves them without adapters") != model.notes.end());
+}
+
+TEST_CASE("a layer that the model's numbers leave out is none to have an adapter") {
+  std::string message;
+  try {
+    load_model({.model = "t5-small", .tokens = 8, .adapters = Adapters{.targets = {"wi_0"}}});
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  CHECK(message ==
+        "--lora-targets: no linear layer is called 'wi_0'; there are k, lm_head, o, q, v, wi, wo; "
+        "did you mean 'wi'?");
+}
+
+TEST_CASE("DeepSeek's queries have the layers of PEFT's names, narrow ones or none") {
+  const auto message = [](const std::string& model, const std::string& target) {
+    try {
+      load_model({.model = model,
+                  .tokens = 8,
+                  .set = {{"layers", "2"}},
+                  .adapters = Adapters{.targets = {target}}});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  CHECK(message("deepseek-v2-lite", "q_proj") == "not refused");
+  CHECK(message("deepseek-v2-lite", "q_b_proj").starts_with("--lora-targets: no linear layer"));
+  CHECK(message("deepseek-v3", "q_b_proj") == "not refused");
+  CHECK(message("deepseek-v3", "q_proj").starts_with("--lora-targets: no linear layer"));
 }
 
 }  // namespace cairn

@@ -240,6 +240,22 @@ const std::vector<test::BadFile> kFamilies = {
     {"zero_dim_in_shape.yaml",
      "m: tensor 'x': a dim is 0; every dim must be positive\n  at zero_dim_in_shape.yaml:4:3"},
     {"zero_width.yaml", "zero_width.yaml:7:36: 'width - 4' is 0; it must be positive"},
+    {"fused_name_of_signs.yaml",
+     "fused_name_of_signs.yaml:7:51: op 'up': key 'fused': 'q.1': expected letters, digits and "
+     "underscores"},
+    {"fused_name_taken.yaml",
+     "fused_name_taken.yaml:7:51: op 'up': key 'fused': 'rank': the name is taken"},
+    {"fused_norm.yaml",
+     "fused_norm.yaml:7:33: op 'up': key 'fused': expected a linear layer, which is several in "
+     "one"},
+    {"fused_of_no_width.yaml",
+     "fused_of_no_width.yaml:7:54: op 'up': part 'q' is 0 wide, where 4 of 4 are left"},
+    {"fused_of_one.yaml",
+     "fused_of_one.yaml:7:43: op 'up': key 'fused': expected two parts or more"},
+    {"fused_too_narrow.yaml",
+     "fused_too_narrow.yaml:7:5: op 'up': its parts leave 1 of its 4 columns"},
+    {"fused_too_wide.yaml",
+     "fused_too_wide.yaml:7:60: op 'up': part 'k' is 4 wide, where 2 of 4 are left"},
     {"attention_bias_without_bias.yaml",
      "m: op 'up': with 'bias' it takes a fourth input, the bias\n  at "
      "attention_bias_without_bias.yaml:7:5"},

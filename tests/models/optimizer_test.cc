@@ -54,11 +54,23 @@ TEST_CASE("an 8-bit state of bitsandbytes is a byte an element and a scale for e
   CHECK(bytes_of("lion-8bit", bf16).shared_state_bytes == 4 * 256);
 }
 
-TEST_CASE("small parameters and tables have states of 32 bits with every optimizer of 8") {
+TEST_CASE("small parameters have states of 32 bits with every optimizer of 8") {
   CHECK(bytes_of("adamw-8bit", parameter({4095})).state_bytes == 2 * 4 * 4095);
   CHECK(bytes_of("adamw-8bit", parameter({4095})).shared_state_bytes == 0);
-  CHECK(bytes_of("adamw-8bit", table({64, 64})).state_bytes == 2 * 4 * 4096);
   CHECK(bytes_of("lion-32bit", parameter({300, 40}, DataType::kBFloat16)).state_bytes == 48'000);
+}
+
+TEST_CASE("embeddings have states of 32 bits where the trainer asks for it") {
+  CHECK(bytes_of("adamw-8bit", table({64, 64})).state_bytes == 2 * (4096 + 4 * 16));
+  Recipe trainers{.precision = kFp32, .optimizer = "adamw-8bit", .has_full_embedding_states = true};
+  CHECK(optimizer_rule(trainers).bytes_of(table({64, 64})).state_bytes == 2 * 4 * 4096);
+  CHECK(optimizer_rule(trainers).bytes_of(parameter({64, 64})).state_bytes == 2 * (4096 + 4 * 16));
+  trainers.optimizer = "paged-lion-8bit";
+  CHECK(optimizer_rule(trainers).bytes_of(table({1000, 100})).paged_state_bytes == 4 * 100'000);
+  // No other library has such an override, and Muon knows tables by another rule.
+  trainers.optimizer = "adamw-torch-8bit";
+  CHECK(optimizer_rule(trainers).bytes_of(table({64, 64})).state_bytes ==
+        bytes_of("adamw-torch-8bit", parameter({64, 64})).state_bytes);
 }
 
 TEST_CASE("from 100,000 elements on a paged optimizer has its states in unified memory") {
@@ -127,13 +139,24 @@ TEST_CASE("states of another type than what is stepped") {
   };
   CHECK(with_states("adamw", DataType::kBFloat16, DataType::kFloat32) == 40);
   CHECK(with_states("adamw", DataType::kFloat32, DataType::kBFloat16) == 80);
-  CHECK(with_states("lion", DataType::kFloat16, DataType::kFloat32) == 20);
-  CHECK(with_states("sgd", DataType::kBFloat16, DataType::kFloat32) == 0);
+  CHECK(with_states("adam", DataType::kFloat16, DataType::kFloat32) == 40);
   Recipe recipe{
       .precision = kFp32, .optimizer = "adamw-8bit", .optimizer_state_type = DataType::kBFloat16};
   CHECK(error_of(recipe) ==
-        "--optimizer-states bf16 and --optimizer adamw-8bit: its states have a format of their "
-        "own; expected one of adamw, adam, sgd, sgd-momentum, lion");
+        "--optimizer-states bf16 and --optimizer adamw-8bit: its states have types of their own; "
+        "expected one of adamw, adam");
+  recipe.optimizer = "sgd";
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer sgd: it has no states; expected one of adamw, "
+        "adam");
+  recipe.optimizer = "sgd-momentum";
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer sgd-momentum: its momentum is of the type of the "
+        "gradients; expected one of adamw, adam");
+  recipe.optimizer = "lion";
+  CHECK(error_of(recipe) ==
+        "--optimizer-states bf16 and --optimizer lion: its momentum is of the type of the "
+        "parameters; expected one of adamw, adam");
   recipe.optimizer = "adamw";
   recipe.step.optimizer_loop = OptimizerLoop::kForeach;
   CHECK(error_of(recipe) ==

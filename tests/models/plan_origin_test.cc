@@ -118,6 +118,7 @@ TEST_CASE("plan and origin that are written and read are the same, and written a
     CHECK(again.model->quantization == origin.model->quantization);
     CHECK(again.model->optimizer_state_type == origin.model->optimizer_state_type);
     CHECK(again.model->library == origin.model->library);
+    CHECK(again.model->step.main_gradient_type == origin.model->step.main_gradient_type);
     CHECK(again.model->expert_capacity == origin.model->expert_capacity);
     CHECK(plan_file_text(graph, read_plan(document, graph, std::nullopt), again) == text);
   }

@@ -54,9 +54,19 @@ const std::vector<test::BadFile> kBad = {
     {"in_backward_and_keep_gradients.yaml",
      "in_backward_and_keep_gradients.yaml:3:1: a recipe: key 'keep_gradients': it contradicts "
      "key 'optimizer_in_backward': one drops each gradient in backward, the other keeps them all"},
+    {"in_backward_and_main_gradients.yaml",
+     "in_backward_and_main_gradients.yaml:3:1: a recipe: key 'main_gradients': it contradicts key "
+     "'optimizer_in_backward': one steps each parameter in backward, the other gathers all "
+     "gradients for a step behind it"},
     {"keep_gradients.yaml",
      "keep_gradients.yaml:2:17: a recipe: key 'keep_gradients': expected true or false, found "
      "'1'"},
+    {"keep_and_main_gradients.yaml",
+     "keep_and_main_gradients.yaml:3:1: a recipe: key 'keep_gradients': it contradicts key "
+     "'main_gradients': one drops each gradient in backward, the other keeps them all"},
+    {"main_gradients.yaml",
+     "main_gradients.yaml:2:1: a recipe: key 'main_gradients': expected one of fp32, bf16, fp16, "
+     "found 'int8'"},
     {"key_twice.yaml",
      "key_twice.yaml:2:1: expected each key once, found 'title' again (the first is at 1:1)"},
     {"lora_alpha.yaml",
@@ -226,6 +236,15 @@ TEST_CASE("every key of a recipe is read") {
   CHECK(training.recipe.extent == Extent::kWhole);
   CHECK(training.recipe.notes ==
         std::vector<std::string>{"recipe 'mine' needs several GPUs; counted on one", "f"});
+}
+
+TEST_CASE("main gradients are of the type that the optimizer works on") {
+  const RecipeFile recipe = recipe_of("{title: t, precision: bf16-master, main_gradients: fp32}");
+  CHECK(recipe.training.step.main_gradient_type == DataType::kFloat32);
+  CHECK(message_of(small_model(recipe)) == "accepted");
+  CHECK(message_of(small_model(recipe_of("{title: t, precision: bf16, main_gradients: fp32}"))) ==
+        "--main-gradients fp32: the optimizer steps 'embed.weight' in bf16, and a copy "
+        "of its main gradient in that type is not counted; expected bf16");
 }
 
 TEST_CASE("what a recipe does not say is the default") {

@@ -23,7 +23,7 @@ ALL_LINEAR = "all-linear"
 # without targets (utils/transformers_weight_conversion.py): Cairn refuses both.
 EXPERTS = {"mixtral": ("q_proj", "o_proj"), "qwen3_moe": ("k_proj", "v_proj"),
            "deepseek_v2": ("kv_a_proj_with_mqa", "o_proj"),
-           "deepseek_v3": ("kv_a_proj_with_mqa", "o_proj")}
+           "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "o_proj")}
 # Where nothing is asked for PEFT knows what to take of some model types; of the others it asks.
 DEFAULTS = {kind: targets
             for kind, targets in TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.items()
@@ -175,6 +175,25 @@ def test_without_targets_it_is_what_peft_takes(cairn_on, tmp_path, kind):
         Adapters(targets=None).on(model)
     model.config.to_json_file(tmp_path / "config.json")
     assert "PEFT has no default" in refused("show", tmp_path / "config.json", "--lora", 8)
+
+
+@pytest.mark.parametrize("kind", ("deepseek_v2", "deepseek_v3"))
+def test_deepseeks_queries_may_be_one_layer(cairn_on, kind):
+    model = models.build(kind, "meta", layers=LAYERS, q_lora_rank=None)
+    adapters = Adapters(targets=("q_proj",))
+    adapters.on(model)
+    shown = cairn_on(model, "show", *adapters.options())
+    assert shown["trainable_parameters"] == trained_count(model)
+
+
+def test_a_target_that_is_trained_whole_leaves_none_to_adapt(tmp_path):
+    model = models.build("llama", "meta", layers=LAYERS)
+    adapters = Adapters(targets=("q_proj",), trained=("q_proj",))
+    with pytest.raises(ValueError, match="No modules were targeted for adaptation"):
+        adapters.on(model)
+    model.config.to_json_file(tmp_path / "config.json")
+    assert "none is left to have an adapter" in refused("show", tmp_path / "config.json",
+                                                        *adapters.options())
 
 
 @pytest.mark.parametrize("kind", EXPERTS)

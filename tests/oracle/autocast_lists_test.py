@@ -40,7 +40,8 @@ ROWS = [name for name in OPS
 def test_every_kind_states_a_list_or_is_refused():
     assert {"topk", "gather", "group_mask", "masked_fill", "dispatch", "take", "expert_linear",
             "combine", "append_sinks", "drop_sinks", "join_heads", "sum", "rope", "swiglu", "geglu",
-            "cross_entropy", "cross_entropy_in_place", "cross_entropy_compiled", "custom"} == {
+            "cross_entropy", "cross_entropy_in_place", "cross_entropy_compiled", "custom",
+            "linear_4bit_saving_input"} == {
                 kind for kind, stated in LISTS.items() if stated == "kNotKnown"}
 
 

@@ -249,6 +249,9 @@ def _torchtune_chunked_loss(model, ids, labels):
 def _litgpt_chunked_loss(model, ids, labels):
     (utils,) = load("litgpt.utils")
     logits = model(ids, lm_head_chunk_size=128)
+    # Lightning's Fabric, which its scripts run the model in, hands out fp32 (lightning 2.1,
+    # fabric/wrappers.py: _FabricModule.forward; plugins/precision/utils.py: _convert_fp_tensor).
+    logits = [chunk.to(FP32) for chunk in logits]
     return utils.chunked_cross_entropy(logits, labels)
 
 

@@ -47,9 +47,9 @@ def step_peak_bytes(model, inputs):
     return peak_bytes(step) + sum(tensor.nbytes for tensor in resident)
 
 
-def phase_peaks(phases):
-    """Of (name, run) pairs, run one after the other: {name: the most bytes out during it}, over
-    what was out before the first."""
+def phase_levels(phases):
+    """Of (name, run) pairs, run one after the other: [(name, levels)], the bytes out when it began
+    and behind each allocation and free in it, over what was out before the first."""
     names = []
 
     def run_all():
@@ -58,22 +58,30 @@ def phase_peaks(phases):
             with record_function(f"phase {len(names) - 1}"):
                 run()
 
-    live, peaks, spans = 0, {}, []
-    events = profiled(run_all)
-    for event in events:
+    live, end, spans = 0, None, []
+    for event in profiled(run_all):
         if event.name().startswith("phase "):
-            spans.append((event.start_ns(), event.end_ns(), names[int(event.name()[6:])]))
-    for event in events:
-        if event.name() != "[memory]":
-            continue
-        for start, end, name in spans:
-            if start <= event.start_ns() <= end:
-                peaks[name] = max(peaks.get(name, live), live)
-        live += event.nbytes()
-        for start, end, name in spans:
-            if start <= event.start_ns() <= end:
-                peaks[name] = max(peaks[name], live)
+            spans.append((names[int(event.name()[6:])], [live]))
+            end = event.end_ns()
+        elif event.name() == "[memory]":
+            live += event.nbytes()
+            if spans and event.start_ns() <= end:
+                spans[-1][1].append(live)
+    return spans
+
+
+def phase_peaks(phases):
+    """{name: the most bytes out during the phases of that name}, over what was out before the
+    first of all."""
+    peaks = {}
+    for name, levels in phase_levels(phases):
+        peaks[name] = max(peaks.get(name, levels[0]), max(levels))
     return peaks
+
+
+def growths(phases):
+    """{name: the most bytes out during it, over what was out when it began}."""
+    return {name: max(levels) - levels[0] for name, levels in phase_levels(phases)}
 
 
 def allocated_bytes(run):
@@ -91,26 +99,3 @@ def kernels(run, names):
 
 def rng_state_bytes():
     return torch.get_rng_state().nbytes
-
-
-def growths(phases):
-    """Of (name, run) pairs, run one after the other: {name: the most bytes out during it, over what
-    was out when it began}."""
-    names = []
-
-    def run_all():
-        for name, run in phases:
-            names.append(name)
-            with record_function(f"phase {len(names) - 1}"):
-                run()
-
-    most, live, end = {}, 0, None
-    events = profiled(run_all)
-    for event in events:
-        if event.name().startswith("phase "):
-            name, live, end = names[int(event.name()[6:])], 0, event.end_ns()
-            most[name] = 0
-        elif event.name() == "[memory]" and end is not None and event.start_ns() <= end:
-            live += event.nbytes()
-            most[name] = max(most[name], live)
-    return most

@@ -195,6 +195,17 @@ OPS = {
                                       x, w.transpose(1, 2), offs=e).add_(b[i]), "xwei", False, []),
     "combine": ("experts.cc", dict(x=weight(ROWS, WIDTH), i=integers(ROWS)),
                 lambda x, i: x[i].view(-1, 2, WIDTH).sum(1), "i", False, []),
+    "conv1d": ("conv1d.cc", dict(x=tokens(), w=weight(24, WIDTH // 2)),
+               lambda x, w: functional.conv1d(x.mT, w.unsqueeze(-1), groups=2).mT, "xw", False, []),
+    "conv1d of a frozen weight": ("conv1d.cc", dict(x=tokens(), w=weight(24, WIDTH, **FROZEN)),
+                                  lambda x, w: functional.conv1d(x.mT, w.unsqueeze(-1)).mT, "xw",
+                                  False, []),
+    "index_copy": ("index_copy.cc", dict(x=tokens(), i=integers(WIDTH)),
+                   lambda x, i: x.new_zeros(BATCH, TOKENS, 3 * WIDTH).index_copy(-1, i, x), "xi",
+                   False, []),
+    "index_copy in place": ("index_copy.cc", dict(x=tokens(), i=integers(WIDTH)),
+                            lambda x, i: x.new_zeros(BATCH, TOKENS, 3 * WIDTH).index_copy_(-1, i, x),
+                            "xi", False, []),
     "append_sinks": ("attention_parts.cc", dict(x=weight(BATCH, HEADS, TOKENS, TOKENS),
                                                 w=weight(HEADS)),
                      lambda x, w: torch.cat((x, w.view(1, -1, 1, 1).expand(BATCH, -1, TOKENS, 1)),
@@ -226,6 +237,9 @@ OTHER_KINDS = {
     "cut_cross_entropy",
     "group_mask", "split_ids",  # without a gradient
     "linear_4bit", "linear_8bit",  # bitsandbytes': quantized_test.py
+    "linear_4bit_saving_input",  # bitsandbytes' of 2023: litgpt_2023_test.py
+    "mean_saving_input",  # torch 2.1's: litgpt_2023_test.py
+    "indices", "stored_indices",  # without a gradient
     "eye", "transpose", "detach", "row_norm", "weight_over",  # DoRA's: adapters_test.py
     "requires_grad",  # of a frozen input: adapters_peak_test.py
     "custom",  # states everything itself

@@ -6,6 +6,7 @@ step allocates is not of its source: it runs as written here, for its states alo
 """
 
 import contextlib
+import importlib.util
 import pathlib
 import sys
 from unittest import mock
@@ -67,6 +68,17 @@ def of_all(make, **named):
 
 
 lion = of_all(Lion)
+
+
+def any_precision_adamw(model, dtype):
+    """AnyPrecisionAdamW, which Transformers' Trainer has from torchdistx, as llama-recipes has it;
+    from its file, since the package around it imports what no oracle needs."""
+    name = "llama_recipes.policies.anyprecision_optimizer"
+    path = (FOLDER / name.replace(".", "/")).with_suffix(".py")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return of_all(module.AnyPrecisionAdamW, momentum_dtype=dtype, variance_dtype=dtype)(model)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ against `cairn show` and `cairn simulate`, in the first step and in a later one.
 import pytest
 import torch
 from live_bytes import growths
-from optimizer_libraries import idle_kernels, lion, muon, of_all, state_bytes, trainers_own
+from optimizer_libraries import (any_precision_adamw, bitsandbytes, idle_kernels, lion, muon, of_all,
+                                 state_bytes, trainers_own)
 
 import models
 
@@ -29,7 +30,14 @@ MADE_HERE = {
     "muon": (lambda model: muon(model, fused=True), []),
     "muon for-loop": (lambda model: muon(model, foreach=False), FOR_LOOP),
     "adamw": (of_all(torch.optim.AdamW, fused=True), []),
+    "adamw states bf16": (lambda model: any_precision_adamw(model, BF16),
+                          ["--optimizer-states", "bf16"]),
+    "adamw states fp32": (lambda model: any_precision_adamw(model, FP32),
+                          ["--optimizer-states", "fp32"]),
 }
+# Counted for their states alone: torchao's step is compiled, which decides its temporaries, and
+# states of another type are counted in one kernel, while AnyPrecisionAdamW is a loop.
+OTHER_STEPS = ("adamw_torch", "adamw states")
 KINDS = [(kind, dtype) for kind in DIMS for dtype in (FP32, BF16)]
 CASES = [(kind, dtype, name) for kind, dtype in KINDS for name in (*TRAINERS, *MADE_HERE)]
 
@@ -105,9 +113,35 @@ def test_a_first_and_a_later_step_have_the_bytes_that_cairn_counts(cairn_on, ste
     states, paged, first, later = counted(cairn_on, model, kind, name)
     real_states, step_counts = state_bytes(optimizers)
     assert real_states == states + paged
-    if name.startswith("adamw_torch"):
-        return  # compiled, its temporaries are the compiler's
+    if name.startswith(OTHER_STEPS):
+        return
     unmodelled = unmodelled_bytes(kind, dtype, name)
     assert 0 <= measured[(kind, dtype, name), 2] - later <= NUMBERS + unmodelled
     growth = measured[(kind, dtype, name), 1] - first - paged + TABLES.get(name, 0)
     assert 0 <= growth <= step_counts + NUMBERS + unmodelled
+
+
+OWN = {"adamw-8bit": bitsandbytes.optim.AdamW8bit, "lion-8bit": bitsandbytes.optim.Lion8bit,
+       "paged-adamw-8bit": bitsandbytes.optim.PagedAdamW8bit}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_embeddings_have_states_of_8_bits_where_no_trainer_asks_for_more(cairn_on, name):
+    # torchtune's llama has the parameters of Transformers', and hands them to the optimizer as they are.
+    model = models.build("llama", "cpu", BF16, "sdpa", layers=2, vocab=VOCAB, **DIMS["llama"])
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    bitsandbytes.optim.GlobalOptimManager.get_instance().initialize()  # without earlier trainers'
+    optimizer = OWN[name](model.parameters())
+    with idle_kernels():
+        optimizer.step()
+    states, _ = state_bytes([optimizer])
+    shown = {library: cairn_on(model, "show", "--optimizer", name, "--library", library)
+             for library in ("hf", "torchtune")}
+    counted = {library: answer["model_optimizer_bytes"] + answer["model_optimizer_paged_bytes"]
+               for library, answer in shown.items()}
+    assert states == counted["torchtune"]
+    table = VOCAB * DIMS["llama"]["hidden_size"]
+    state_count = 1 if name == "lion-8bit" else 2
+    scales = 4 * -(-table // 256)
+    assert counted["hf"] - counted["torchtune"] == state_count * (3 * table - scales)

@@ -9,9 +9,11 @@ import pytest
 import quantized
 import torch
 from adapters import Adapters
+from conftest import refused
 from live_bytes import peak_bytes, rng_state_bytes
 from peak_test import LAYERS, LARGE_VOCAB, SCALINGS, SMALL_VOCAB, unmodelled_bytes
 from quantized import Quantization
+from transformers.trainer_utils import validate_quantization_for_training
 
 import models
 
@@ -19,6 +21,7 @@ BF16, FP32 = torch.bfloat16, torch.float32
 BATCH, TOKENS = 2, 64
 NF4, NESTED, FP4 = Quantization(), Quantization(double=True), Quantization("fp4")
 INT8 = Quantization("int8")
+ALL_ELSE = ["--train-only", "*"]  # what is not quantised, without adapters: in a loop of one's own
 NAMES = {NF4: "nf4", NESTED: "nf4, nested", FP4: "fp4", INT8: "int8"}
 
 DIMS = {
@@ -26,6 +29,16 @@ DIMS = {
                   intermediate_size=200),
     "gpt2": dict(n_embd=96, n_head=4, activation_function="gelu"),
 }
+
+
+def test_weights_without_adapters_are_refused_as_the_trainer_refuses_them(tmp_path):
+    model = build("llama", NF4)
+    model.is_quantized = True  # as from_pretrained has it (quantizers/base.py)
+    with pytest.raises(ValueError, match="purely quantized models"):
+        validate_quantization_for_training(model)
+    model.config.save_pretrained(tmp_path)
+    assert "Trainer refuses a model of them without adapters" in refused(
+        "show", tmp_path / "config.json", *NF4.options())
 
 
 def build(kind, quantization, vocab=SMALL_VOCAB, layers=LAYERS, **dims):
@@ -40,7 +53,7 @@ def test_weights_take_the_bytes_that_they_are_stored_in(cairn_on, kind, quantiza
     model = models.build(kind, "cpu", BF16, "eager", layers=2)
     count = sum(weight.numel() for weight in model.parameters())
     quantization.on(model)
-    shown = cairn_on(model, "show", *quantization.options(), precision="bf16")
+    shown = cairn_on(model, "show", *quantization.options(), *ALL_ELSE, precision="bf16")
     assert shown["parameters"] == quantized.parameter_count(model) == count
     assert shown["parameter_bytes"] == quantized.resident_bytes(model)
     assert quantized.quantised_modules(model)
@@ -117,7 +130,7 @@ def test_the_peak_of_a_step_is_torchs_but_for_named_bytes(cairn_on, kind, quanti
         models.checkpoint_layers(model)
     measured = torch_peak(model, autocast)
     answer = cairn_on(model, "simulate", "--batch", BATCH, "--tokens", TOKENS, "--optimizer", "sgd",
-                      "--checkpointing", plan, *quantization.options(),
+                      "--checkpointing", plan, *quantization.options(), *ALL_ELSE,
                       precision=precision.split(",")[0])
     named = named_bytes(model, kind, answer, plan == "every-layer")
     print(answer["peak_at"], measured, answer["peak_bytes"], measured - answer["peak_bytes"], named)
@@ -135,7 +148,7 @@ def test_with_few_rows_the_peak_is_where_a_weight_is_dequantised(cairn_on, preci
     measured = torch_peak(model, autocast, *samples)
     answer = cairn_on(model, "simulate", "--batch", 1, "--tokens", 4, "--optimizer", "sgd",
                       "--checkpointing", "none",
-                      *Quantization("nf4", double, compute).options(),
+                      *Quantization("nf4", double, compute).options(), *ALL_ELSE,
                       precision=precision.split(",")[0])
     named = named_bytes(model, "llama", answer, False, samples=samples)
     print(answer["peak_at"], measured, answer["peak_bytes"], measured - answer["peak_bytes"], named)
@@ -152,7 +165,7 @@ def test_8_bit_layers_keep_their_inputs(cairn_on, kind, precision):
         quantized.in_fp32(model)
     measured = torch_peak(model, autocast)
     answer = cairn_on(model, "simulate", "--batch", BATCH, "--tokens", TOKENS, "--optimizer", "sgd",
-                      "--checkpointing", "none", *INT8.options(), precision=precision)
+                      "--checkpointing", "none", *INT8.options(), *ALL_ELSE, precision=precision)
     named = named_bytes(model, kind, answer, False, in_loss=True)
     print(answer["peak_at"], measured, answer["peak_bytes"], measured - answer["peak_bytes"], named)
     assert measured - answer["peak_bytes"] == named

@@ -75,6 +75,8 @@ TEST_CASE("so do they with several micro-batches, and with the optimizer in back
   check_numbers(small("llama-3.2-1b", {.micro_batches = 4}), Extent::kPrefix);
   check_numbers(small("llama-3.2-1b", {.optimizer_in_backward = true}), Extent::kPrefix);
   check_numbers(small("gpt2", {.micro_batches = 2, .keeps_gradients = true}), Extent::kNeeded);
+  check_numbers(small("gpt2", {.micro_batches = 2, .main_gradient_type = DataType::kBFloat16}),
+                Extent::kPrefix);
 }
 
 std::int64_t middle_budget(const LoadedModel& model, const PlanRequest& request) {

@@ -190,7 +190,7 @@ void check_spans(const Graph& graph, Random& random, Tally& tally) {
       const Span span{.begin = blocks[first].begin, .end = blocks[last].end};
       CAPTURE(span.begin);
       CAPTURE(span.end);
-      check_frontier(graph, span, setting, tally);
+      check_frontier(with_main_gradients(graph, setting.step), span, setting, tally);
     }
   }
 }

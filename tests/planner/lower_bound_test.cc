@@ -58,7 +58,8 @@ std::optional<Plan> random_plan_in_order(const Graph& graph, Random& random) {
 }
 
 // Checks random plans of the graph; returns for how many the bound is above nothing.
-int check_bounds(const Graph& graph, const TrainingStep& step, Random& random) {
+int check_bounds(const Graph& made, const TrainingStep& step, Random& random) {
+  const Graph graph = with_main_gradients(made, step);
   const OpCosts costs = op_costs(graph, nullptr);
   const Setting setting{.extent = Extent::kNeeded, .step = step};
   const std::vector<Block> blocks = chain_blocks(graph);

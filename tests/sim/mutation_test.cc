@@ -103,9 +103,9 @@ TEST_CASE("every broken training step is refused") {
   Random random(test_seed());
   std::size_t caught_count = 0;
   for (int i = 0; i < kScheduleCount; ++i) {
-    const Graph graph = random_graph(random);
-    const Plan plan = random_plan(graph, kExtents[static_cast<std::size_t>(i) % 3], random);
     const TrainingStep step = random_training_step(random);
+    const Graph graph = with_main_gradients(random_graph(random), step);
+    const Plan plan = random_plan(graph, kExtents[static_cast<std::size_t>(i) % 3], random);
     const Schedule schedule = lower_training_step(graph, step, lower(graph, plan));
     const Steps original = with_sorted_frees(schedule.steps);
     const ValidationResult accepted = validate_training_step(graph, plan, step, schedule);

@@ -274,8 +274,18 @@ TrainingStep random_training_step(Random& random) {
   if (step.optimizer_in_backward) return step;
   step.micro_batches = 1 + static_cast<std::int64_t>(pick(random, 4));
   step.keeps_gradients = one_in(random, 2);
+  if (!step.keeps_gradients && one_in(random, 2)) step.main_gradient_type = DataType::kFloat32;
   if (one_in(random, 2)) step.optimizer_loop = OptimizerLoop::kForeach;
   return step;
+}
+
+Graph with_main_gradients(Graph graph, const TrainingStep& step) {
+  if (!step.main_gradient_type) return graph;
+  for (Tensor& tensor : graph.tensors) {
+    const bool has_one = tensor.role == TensorRole::kParameter && tensor.requires_grad;
+    if (has_one) tensor.main_gradient_bytes = 2 * tensor.bytes + 1;
+  }
+  return graph;
 }
 
 Graph random_graph(Random& random) { return GraphMaker(random).make(); }

@@ -26,6 +26,8 @@ Graph random_graph(Random& random);
 
 // One that does not contradict itself.
 TrainingStep random_training_step(Random& random);
+// The graph, with buffers for the gradients where the step has main gradients.
+Graph with_main_gradients(Graph graph, const TrainingStep& step);
 
 // A topological order, regions up to three deep, and keep lists of which every entry is read.
 Plan random_plan(const Graph& graph, Extent extent, Random& random);

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/evaluation_graph.h"
 #include "graph/graph_builder.h"
 #include "sim/replay.h"
@@ -57,8 +59,7 @@ Run run(const Graph& graph, const Plan& plan, const TrainingStep& step) {
   return result;
 }
 
-std::string timeline(const TrainingStep& step, std::int64_t temporaries = 2) {
-  const Graph graph = two_layers(temporaries);
+std::string timeline(const Graph& graph, const TrainingStep& step) {
   const Run done = run(graph, keep_all_plan(graph), step);
   std::string text;
   for (const StepTrace& entry : done.trace.steps) {
@@ -67,6 +68,10 @@ std::string timeline(const TrainingStep& step, std::int64_t temporaries = 2) {
                         entry.after_bytes);
   }
   return text;
+}
+
+std::string timeline(const TrainingStep& step, std::int64_t temporaries = 2) {
+  return timeline(two_layers(temporaries), step);
 }
 
 std::string phases(const std::vector<PhasePeak>& peaks) {
@@ -157,6 +162,80 @@ TEST_CASE("X10: an optimizer in backward frees each gradient behind its step") {
   CHECK(phases(done.trace.first_phases) == "forward 36, loss 37, backward 54, optimizer step 58");
 }
 
+// The same in bf16, and main gradients in fp32.
+OptimizerRule with_main_gradients() {
+  OptimizerRule optimizer = like_parameters({.state_count = 2});
+  optimizer.main_gradient_type = DataType::kFloat32;
+  return optimizer;
+}
+
+Graph two_layers_in_bf16() {
+  GraphBuilder builder("x10", DataType::kBFloat16, with_main_gradients());
+  const TensorId x = builder.add_input_bytes("x", 4, false);
+  const TensorId w = builder.add_parameter("w", DataType::kBFloat16, {3}, true);
+  const TensorId u = builder.add_parameter("u", DataType::kBFloat16, {5}, true);
+  const TensorId a =
+      builder.add_custom({.name = "f", .inputs = {x, w}, .outputs = {{"a", 8}}, .saved = {"x"}})[0];
+  const TensorId y =
+      builder.add_custom({.name = "g", .inputs = {a, u}, .outputs = {{"y", 8}}, .saved = {"a"}})[0];
+  return builder.build(builder.add_custom(
+      {.name = "loss", .inputs = {y}, .outputs = {{"l", 1}}, .saved = {"y"}})[0]);
+}
+
+constexpr TrainingStep kMainGradients = {.main_gradient_type = DataType::kFloat32};
+
+TEST_CASE(
+    "X10: gradients go into main gradients, which stay, behind the Backward that makes them") {
+  // x 4, w 6, u 10, states 32, main gradients 32: 84.
+  const std::string pass =
+      "C f 92/92, C g 100/100, C loss 101/100, B loss 109/100, B g 118/92, "
+      "B f 98/84, ";
+  const Graph graph = two_layers_in_bf16();
+  CHECK(timeline(graph, kMainGradients) == pass + "O 84/84");
+  TrainingStep several = kMainGradients;
+  several.micro_batches = 3;  // none finds a gradient
+  CHECK(timeline(graph, several) == pass + pass + "O 84/84");
+  const Run done = run(graph, keep_all_plan(graph), kMainGradients);
+  CHECK(done.trace.resident_bytes == 84);
+  CHECK(phases(done.trace.first_phases) == "forward 68, loss 69, backward 86, optimizer step 84");
+}
+
+// f(x, w 6) = a, g(a, w) = y: w's gradient waits from B g to B f, where the second is added.
+TEST_CASE("a gradient of several contributions goes into the main gradient when it is complete") {
+  GraphBuilder builder("shared", DataType::kBFloat16, with_main_gradients());
+  const TensorId x = builder.add_input_bytes("x", 4, false);
+  const TensorId w = builder.add_parameter("w", DataType::kBFloat16, {3}, true);
+  const TensorId a =
+      builder.add_custom({.name = "f", .inputs = {x, w}, .outputs = {{"a", 8}}, .saved = {"x"}})[0];
+  const TensorId y =
+      builder.add_custom({.name = "g", .inputs = {a, w}, .outputs = {{"y", 8}}, .saved = {"a"}})[0];
+  const Graph graph = builder.build(builder.add_custom(
+      {.name = "loss", .inputs = {y}, .outputs = {{"l", 1}}, .saved = {"y"}})[0]);
+  // x 4, w 6, states 12, main gradient 12: 34. Of B g 6 stay, and B f adds 6 to them.
+  const std::string pass =
+      "C f 42/42, C g 50/50, C loss 51/50, B loss 59/50, B g 64/48, B f 54/34, ";
+  TrainingStep several = kMainGradients;
+  several.micro_batches = 2;
+  CHECK(timeline(graph, several) == pass + pass + "O 34/34");
+}
+
+// g(a, w 8) = y hands y's gradient to both.
+TEST_CASE("a gradient that shares its storage is cloned on its way into the main gradient") {
+  GraphBuilder builder("clone", DataType::kBFloat16, with_main_gradients());
+  const TensorId x = builder.add_input_bytes("x", 4, false);
+  const TensorId v = builder.add_parameter("v", DataType::kBFloat16, {1}, true);
+  const TensorId w = builder.add_parameter("w", DataType::kBFloat16, {4}, true);
+  const TensorId a =
+      builder.add_custom({.name = "f", .inputs = {x, v}, .outputs = {{"a", 8}}, .saved = {"x"}})[0];
+  const TensorId y = builder.add_custom(
+      {.name = "g", .inputs = {a, w}, .outputs = {{"y", 8}}, .gradient_aliases = {"a", "w"}})[0];
+  const Graph graph = builder.build(builder.add_custom(
+      {.name = "loss", .inputs = {y}, .outputs = {{"l", 1}}, .saved = {"y"}})[0]);
+  // x 4, v 2, w 8, states 20, main gradients 20: 54. B g: y's gradient, 62, and a copy behind it.
+  CHECK(timeline(graph, kMainGradients) ==
+        "C f 62/62, C g 70/62, C loss 63/62, B loss 71/62, B g 70/62, B f 64/54, O 54/54");
+}
+
 TEST_CASE("X10: the first step has no states until the optimizer makes them") {
   const Graph graph = two_layers(0);
   const Run done = run(graph, keep_all_plan(graph), {});
@@ -200,13 +279,18 @@ TEST_CASE("a third micro-batch is like the second") {
   }
 }
 
+bool has_parts(const Graph& graph) {
+  return std::any_of(graph.tensors.begin(), graph.tensors.end(),
+                     [](const Tensor& tensor) { return tensor.optimizer_part > 0; });
+}
+
 TEST_CASE("simulator and validator agree on random training steps") {
   INFO("--seed=", test_seed());
   Random random(test_seed());
   for (int i = 0; i < 1000; ++i) {
-    const Graph graph = random_graph(random);
-    const Plan plan = random_plan(graph, Extent::kPrefix, random);
     const TrainingStep step = random_training_step(random);
+    const Graph graph = with_main_gradients(random_graph(random), step);
+    const Plan plan = random_plan(graph, Extent::kPrefix, random);
     const Run done = run(graph, plan, step);
     // Before the optimizer's first step there is just no state.
     const std::int64_t states = optimizer_state_bytes(graph);
@@ -216,7 +300,13 @@ TEST_CASE("simulator and validator agree on random training steps") {
       REQUIRE(first.bytes <= later.bytes);
       const bool starts_alike = !step.keeps_gradients && !step.optimizer_in_backward;
       if (!starts_alike || done.schedule.groups.empty()) continue;
-      REQUIRE(later.bytes - first.bytes == (first.phase == Phase::kOptimizer ? 0 : states));
+      const std::int64_t missing = later.bytes - first.bytes;
+      if (first.phase != Phase::kOptimizer) {
+        REQUIRE(missing == states);
+      } else {  // states of later parts may be missing beside temporaries of earlier ones
+        REQUIRE(missing >= 0);
+        REQUIRE(missing <= (has_parts(graph) ? states : 0));
+      }
     }
   }
 }

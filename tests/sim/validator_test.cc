@@ -435,6 +435,38 @@ void check_training_faults(Faults& faults) {
       });
 }
 
+// What the hooks of main gradients do, done at another time.
+void check_main_gradient_faults(Faults& faults) {
+  Graph graph = trained_graph();
+  for (Tensor& tensor : graph.tensors) {
+    if (tensor.role == TensorRole::kParameter) tensor.main_gradient_bytes = 2 * tensor.bytes;
+  }
+  const Plan plan = plan_of(graph, {});
+  const TrainingStep step = {.main_gradient_type = DataType::kFloat32};
+  const Schedule right = lower_training_step(graph, step, lower(graph, plan));
+  CHECK(validate_training_step(graph, plan, step, right).fault == Fault::kNone);
+  const auto is_hook = [&](const Step& at) {
+    return at.kind == StepKind::kFreeGradient &&
+           graph.tensor(at.tensor).role == TensorRole::kParameter;
+  };
+  const auto check = [&](Fault fault, auto spoil) {
+    Schedule schedule = right;
+    const auto hook = std::find_if(schedule.steps.begin(), schedule.steps.end(), is_hook);
+    spoil(schedule, hook);
+    faults.check_training(fault, graph, plan, step, schedule);
+  };
+  check(Fault::kMissingGradientFree,
+        [](Schedule& schedule, auto hook) { schedule.steps.erase(hook); });
+  check(Fault::kGradientFreeTwice,
+        [](Schedule& schedule, auto hook) { schedule.steps.insert(hook, *hook); });
+  check(Fault::kGradientFreeTooLate, [](Schedule& schedule, auto hook) {  // behind the optimizer
+    std::rotate(hook, hook + 1, schedule.steps.end());
+  });
+  check(Fault::kGradientFreeTwice, [](Schedule& schedule, auto hook) {  // there, too
+    schedule.steps.push_back(*hook);
+  });
+}
+
 TEST_CASE("every fault is found, and called by its name") {
   Faults faults;
   check_plan_faults(faults);
@@ -442,6 +474,7 @@ TEST_CASE("every fault is found, and called by its name") {
   check_recompute_faults(faults);
   check_free_faults(faults);
   check_training_faults(faults);
+  check_main_gradient_faults(faults);
   CHECK(faults.seen().size() == kFaultCount - 1);  // all but kNone
 }
 
