@@ -26,10 +26,13 @@ struct SimulatedRun {
 };
 
 SimulatedRun simulate_run(const MeasuredRun& run) {
-  SimulatedRun simulated{.model = run.model ? load_found_model(run.request, *run.model)
-                                            : load_model(run.request)};
+  const Strategy strategy = parse_strategy(run.checkpointing);
+  ModelRequest request = run.request;
+  request.is_checkpointed = is_checkpointed(strategy);
+  SimulatedRun simulated{.model = run.model ? load_found_model(request, *run.model)
+                                            : load_model(request)};
   const Graph& graph = simulated.model.graph;
-  Plan plan = make_plan(graph, parse_strategy(run.checkpointing), run.extent);
+  Plan plan = make_plan(graph, strategy, run.extent);
   simulated.evaluation =
       evaluate_plan(graph, std::move(plan), {.step = simulated.model.recipe.step});
   return simulated;

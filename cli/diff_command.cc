@@ -73,8 +73,9 @@ Side evaluate_side(const DiffOptions& options, std::size_t number) {
   const std::string& arguments = options.sides[number];
   try {
     const SideOptions side_options = parse_side(arguments, options.both);
-    const ModelRequest request = model_request(side_options.model);
+    ModelRequest request = model_request(side_options.model);
     const Strategy strategy = requested_strategy(side_options.checkpointing, request);
+    request.is_checkpointed = is_checkpointed(strategy);
     const Extent extent = requested_extent(side_options.extent, request);
     Side side{.model = load_model(request), .extent = extent};
     side.evaluation = evaluate(side.model.graph, strategy,

@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "cli/frozen_layers.h"
 #include "cli/header.h"
 #include "cli/ways_to_train.h"
 #include "cli/what_if.h"
@@ -48,6 +49,16 @@ Setting setting_of(const FitAnswer& answer) {
           .device = answer.gpu ? &*answer.gpu : nullptr};
 }
 
+// Of the graph that the strategy makes of the model.
+Evaluation evaluate_as_run(const FitAnswer& answer, const Strategy& strategy,
+                           const Setting& setting) {
+  if (answer.checkpointed && is_checkpointed(strategy)) {
+    Evaluation evaluation = evaluate(answer.checkpointed->graph, strategy, setting);
+    if (!evaluation.plan.regions.empty()) return evaluation;
+  }
+  return evaluate(answer.model.graph, strategy, setting);
+}
+
 // Evaluates each strategy, each on a thread of its own; of the usual ones, those that make the plan
 // of an earlier one are left out, and those that this graph does not allow (an in-place op
 // overwrites what its recompute reads). A note says so. One that was asked for is an InputError.
@@ -59,7 +70,7 @@ void evaluate_strategies(const FitOptions& options, FitAnswer& answer) {
   for (const Strategy& strategy :
        listed_strategies(options.checkpointing, answer.own_strategy, graph)) {
     running.emplace_back(strategy, std::async(std::launch::async, [&, strategy] {
-                           return evaluate(graph, strategy, setting);
+                           return evaluate_as_run(answer, strategy, setting);
                          }));
   }
   for (auto& [strategy, future] : running) {
@@ -93,6 +104,12 @@ void add_notes(FitAnswer& answer) {
                     with_strategy(*answer.own_strategy)));
   }
   for (const std::string& note : answer.model.notes) add(note);
+  for (const std::string& note : frozen_layer_notes(answer.model.graph)) add(note);
+  if (answer.checkpointed) {
+    for (const std::string& note : frozen_layer_notes(answer.checkpointed->graph)) {
+      add("with checkpoints " + note);
+    }
+  }
   for (const Evaluation& evaluation : answer.evaluations) {
     for (const std::string& warning : evaluation.schedule.warnings) add(warning);
   }
@@ -133,7 +150,7 @@ std::optional<StrategyNumbers> unlisted_that_fits(const FitOptions& options,
   for (const Strategy& strategy : listed_strategies({}, answer.own_strategy, answer.model.graph)) {
     try {
       const StrategyNumbers numbers =
-          numbers_of(answer, evaluate(answer.model.graph, strategy, setting_of(answer)));
+          numbers_of(answer, evaluate_as_run(answer, strategy, setting_of(answer)));
       if (!fits(numbers, answer.advice_input.capacity_bytes)) continue;
       if (!best || is_cheaper(numbers, *best)) best = numbers;
     } catch (const InputError&) {
@@ -157,7 +174,7 @@ void ask_what_if(const FitOptions& options, const ModelRequest& request, const O
   if (!input.capacity_bytes) return;
   const WhatIf what_if{.request = request,
                        .opened = opened,
-                       .model = answer.model,
+                       .model = model_of(answer, best),
                        .evaluations = answer.evaluations,
                        .strategies = input.strategies,
                        .evaluation = best,
@@ -225,6 +242,7 @@ FitAnswer answer_fit(const FitOptions& options) {
   for (const std::string& text : options.checkpointing) parse_strategy(text);  // before the work
   const std::shared_ptr<const OpenedModel> opened = open_model(request);
   answer.model = load_opened_model(request, *opened);
+  answer.checkpointed = load_checkpointed_model(request, *opened, answer.model);
   answer.step_flops = step_flops(answer.model.graph, answer.model.recipe.step);
   answer.without_gradients = peak_without_gradients(answer.model.graph);
   std::future<WaysToTrain> others = other_ways(options, *opened, answer);
@@ -237,12 +255,24 @@ FitAnswer answer_fit(const FitOptions& options) {
   if (others.valid()) add_ways(others.get(), answer);
   ask_what_if(options, request, *opened, answer);
   if (options.explain) {
-    answer.explanation = explained_terms(answer.model, answer.evaluations[answer.recommended],
-                                         resized_models(request, *opened, answer.model));
+    const Evaluation& best = answer.evaluations[answer.recommended];
+    ModelRequest same = request;
+    same.is_checkpointed = !best.plan.regions.empty();
+    answer.explanation =
+        explained_terms(model_of(answer, best), best, resized_models(same, *opened, answer.model));
   }
   answer.verdict = verdict(answer.advice_input);
   answer.advice = advice(answer.advice_input);
   return answer;
+}
+
+const LoadedModel& model_of(const FitAnswer& answer, const Evaluation& evaluation) {
+  const bool is_other = answer.checkpointed && !evaluation.plan.regions.empty();
+  return is_other ? *answer.checkpointed : answer.model;
+}
+
+std::int64_t extra_flops(const FitAnswer& answer, const Evaluation& evaluation) {
+  return evaluation.step_flops + evaluation.trace.recompute_flops - answer.step_flops;
 }
 
 std::vector<std::string> not_counted() {

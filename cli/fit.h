@@ -27,6 +27,7 @@ struct FitOptions {
 
 struct FitAnswer {
   LoadedModel model = {};
+  std::optional<LoadedModel> checkpointed = {};  // where layers are, if that makes another graph
   std::optional<DeviceSpec> gpu = {};
   Extent extent = Extent::kPrefix;
   std::optional<std::string> own_strategy = {};  // the recipe's
@@ -45,6 +46,12 @@ struct FitAnswer {
 
 // Throws InputError.
 FitAnswer answer_fit(const FitOptions& options);
+
+// The one whose graph the evaluation is of.
+const LoadedModel& model_of(const FitAnswer& answer, const Evaluation& evaluation);
+
+// Over a step of the first evaluation: recomputes, and what backward passes do more.
+std::int64_t extra_flops(const FitAnswer& answer, const Evaluation& evaluation);
 
 std::string fit_text(const FitAnswer& answer);
 std::string fit_json(const FitAnswer& answer);

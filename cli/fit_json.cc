@@ -16,13 +16,14 @@ Json strategy_json(const FitAnswer& answer, std::size_t row) {
   json["peak_bytes"] = evaluation.trace.peak_bytes;
   json["fits"] = capacity ? Json(fits(numbers, capacity)) : Json();
   json["headroom_bytes"] = capacity ? Json(*capacity - numbers.peak_bytes) : Json();
-  json["extra_flops"] = evaluation.trace.recompute_flops;
+  json["extra_flops"] = extra_flops(answer, evaluation);
   json["slowdown"] = numbers.slowdown;
   json["step_time_ns"] = evaluation.time ? Json(evaluation.time->total_ns) : Json();
   json["recompute_count"] = evaluation.trace.recompute_count;
-  json["peak_at"] = peak_place(answer.model.graph, evaluation);
+  json["peak_at"] = peak_place(model_of(answer, evaluation).graph, evaluation);
   json["breakdown"] = breakdown_json(evaluation.trace);
-  json["phases"] = phases_json(answer.model.graph, evaluation, answer.without_gradients);
+  json["phases"] =
+      phases_json(model_of(answer, evaluation).graph, evaluation, answer.without_gradients);
   return json;
 }
 

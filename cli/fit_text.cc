@@ -18,7 +18,7 @@ constexpr std::size_t kLargestGroups = 5;
 
 double extra_flops_share(const FitAnswer& answer, const Evaluation& evaluation) {
   if (answer.step_flops == 0) return 0;
-  return static_cast<double>(evaluation.trace.recompute_flops) /
+  return static_cast<double>(extra_flops(answer, evaluation)) /
          static_cast<double>(answer.step_flops);
 }
 
@@ -57,7 +57,7 @@ std::string strategy_table(const FitAnswer& answer) {
     }
     row.push_back(i == 0 ? "-" : increase_text(extra_flops_share(answer, evaluation)));
     if (answer.slowdown_is_time) row.push_back(time_cell(answer, i));
-    row.push_back(peak_cell(answer.model.graph, evaluation));
+    row.push_back(peak_cell(model_of(answer, evaluation).graph, evaluation));
     table.rows.push_back(std::move(row));
   }
   return table_text(table);
@@ -66,10 +66,11 @@ std::string strategy_table(const FitAnswer& answer) {
 std::string peak_text(const FitAnswer& answer) {
   const Evaluation& best = answer.evaluations[answer.recommended];
   std::string text = fmt::format("Peaks of {} by phase\n", best.name) +
-                     phases_text(answer.model.graph, best, answer.without_gradients) + "\n";
+                     phases_text(model_of(answer, best).graph, best, answer.without_gradients) +
+                     "\n";
   text += labelled_text(
       "", fmt::format("Peak of {}: {}, in the {}", best.name, bytes_text(best.trace.peak_bytes),
-                      peak_place(answer.model.graph, best)));
+                      peak_place(model_of(answer, best).graph, best)));
   text += breakdown_text(best.trace);
   const std::string groups = largest_groups_text(best.trace, kLargestGroups, false);
   if (!groups.empty()) {
@@ -91,8 +92,8 @@ std::string fit_text(const FitAnswer& answer) {
   text += "\n" + strategy_table(answer);
   text += "\n" + peak_text(answer);
   if (!answer.explanation.empty()) {
-    text += "\n" + explanation_text(answer.model, answer.evaluations[answer.recommended],
-                                    answer.explanation);
+    const Evaluation& best = answer.evaluations[answer.recommended];
+    text += "\n" + explanation_text(model_of(answer, best), best, answer.explanation);
   }
   if (!answer.advice.empty()) text += "\nAdvice\n";
   for (const std::string& line : answer.advice) text += labelled_text("- ", line);

@@ -134,6 +134,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                         "Train only this, and freeze all else; repeatable");
   add_adapter_options(command, options.adapters);
   add_quantization_options(command, options.quantization);
+  add_undoable_flag(
+      command, "--input-require-grads", options.input_require_grads,
+      "What frozen embeddings make requires a gradient;\ndefault with checkpoints, as "
+      "Transformers has it");
   command
       .add_option("--library", options.library,
                   "Whose code runs the model, such as hf or torchtune;\ndefault that of its family")
@@ -292,6 +296,7 @@ ModelRequest model_request(const ModelOptions& options, ModelRequest otherwise) 
   request.adapters = requested_adapters(options.adapters, std::move(request.adapters));
   request.quantization =
       requested_quantization(options.quantization, std::move(request.quantization));
+  if (options.input_require_grads) request.input_require_grads = options.input_require_grads;
   if (options.library) {
     request.library = parse_library(*options.library);
     request.recipe.library.clear();

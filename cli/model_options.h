@@ -40,6 +40,7 @@ struct ModelOptions {
   std::vector<std::string> train_only = {};
   AdapterOptions adapters = {};
   QuantizationOptions quantization = {};
+  std::optional<bool> input_require_grads = {};
   std::optional<std::string> library = {};
   std::optional<std::string> expert_imbalance = {};
   std::optional<std::string> expert_capacity = {};

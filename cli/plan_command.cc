@@ -33,8 +33,9 @@ void write_plan(const PlanOptions& options, PlanReport& report) {
 // Nothing but the plan file: where there is none, why not goes to stderr.
 void print_plan_file(const PlanReport& report) {
   if (!report.answer->is_feasible) return write_error(plan_verdict(report));
-  const PlanOrigin origin =
-      report.shapes.empty() ? plan_origin(report.request, report.model) : PlanOrigin{};
+  const PlanOrigin origin = report.shapes.empty() ? plan_origin(report.request, report.model,
+                                                                report.answer->evaluation.plan)
+                                                  : PlanOrigin{};
   write_output(plan_file_text(report.model.graph, report.answer->evaluation.plan, origin));
 }
 

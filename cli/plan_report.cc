@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/frozen_layers.h"
 #include "cli/header.h"
 #include "cli/plan_checks.h"
 #include "cli/what_if.h"
@@ -39,8 +40,17 @@ class Planning {
     report_.gpu = checked.gpu;
     load();
     measure_keep_all();
+    if (report_.budget) {
+      report_.budget_bytes = budget_bytes(*report_.budget, report_.keep_all_peak_bytes);
+    }
+    if (has_to_checkpoint()) load_checkpointed();
     report_.pinned = pinned_tensors(report_.model.graph, options_.keep, options_.recompute);
     if (report_.budget) answer_budget();
+    if (recomputes_unasked()) {
+      load_checkpointed();
+      report_.pinned = pinned_tensors(report_.model.graph, options_.keep, options_.recompute);
+      answer_budget();
+    }
     if (options_.compare) compare();
     if (options_.frontier) {
       report_.frontier = plan_frontier(report_.model.graph, request(report_.strategy));
@@ -115,9 +125,29 @@ class Planning {
       measure_shapes();
     }
     report_.step_flops = step_flops(report_.model.graph, request_.step);
-    if (report_.budget) {
-      report_.budget_bytes = budget_bytes(*report_.budget, report_.keep_all_peak_bytes);
-    }
+  }
+
+  // Whether the plans that are looked for recompute something.
+  bool has_to_checkpoint() const {
+    if (!is_checkpointed(report_.strategy)) return false;
+    return options_.frontier || options_.compare || !report_.budget ||
+           report_.keep_all_peak_bytes > report_.budget_bytes;
+  }
+
+  // Whether all may be kept, but the plan recomputes what costs nothing.
+  bool recomputes_unasked() const {
+    return report_.answer && !request_.is_checkpointed &&
+           !report_.answer->evaluation.plan.regions.empty();
+  }
+
+  // From here on all is of the graphs that checkpoints make.
+  void load_checkpointed() {
+    request_.is_checkpointed = true;
+    if (!load_checkpointed_model(request_, *opened_, report_.model)) return;
+    shapes_ = {};
+    report_.shapes.clear();
+    load();
+    measure_keep_all();
   }
 
   void measure_shapes() {
@@ -276,6 +306,7 @@ class Planning {
       if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
     };
     for (const std::string& note : report_.model.notes) add(note);
+    for (const std::string& note : frozen_layer_notes(report_.model.graph)) add(note);
     if (report_.answer) {
       for (const std::string& note : report_.answer->evaluation.schedule.warnings) add(note);
     }

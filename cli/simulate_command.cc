@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/frozen_layers.h"
 #include "cli/header.h"
 #include "cli/json.h"
 #include "cli/model_options.h"
@@ -17,6 +18,7 @@
 #include "cli/units.h"
 #include "graph/error.h"
 #include "models/plan_file.h"
+#include "models/plan_origin.h"
 
 namespace cairn {
 namespace {
@@ -73,6 +75,9 @@ Simulation simulate_model(const SimulateOptions& options) {
     simulation.model = std::move(planned.model);
   } else {
     simulation.request = model_request(options.model);
+    simulation.request.is_checkpointed =
+        file ? has_regions(*file)
+             : is_checkpointed(requested_strategy(options.checkpointing, simulation.request));
     simulation.model = load_model(simulation.request);
   }
   if (simulation.gpu) {
@@ -80,6 +85,9 @@ Simulation simulate_model(const SimulateOptions& options) {
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }
   const Graph& graph = simulation.model.graph;
+  for (std::string& note : frozen_layer_notes(graph)) {
+    simulation.model.notes.push_back(std::move(note));
+  }
   Plan plan = file ? read_plan_of(*file, simulation.request, simulation.model, extent)
                    : make_plan(graph, requested_strategy(options.checkpointing, simulation.request),
                                requested_extent(options.extent, simulation.request));

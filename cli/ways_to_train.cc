@@ -97,11 +97,13 @@ EvaluatedWay evaluated_way(const WayQuestion& question, const KnownWay& known) {
   const Setting setting = {.extent = requested_extent(question.extent, loaded.request),
                            .step = model.recipe.step,
                            .device = question.device};
+  const std::optional<LoadedModel> checkpointed =
+      load_checkpointed_model(loaded.request, question.opened, model);
   std::future<Evaluation> first = std::async(std::launch::async, [&] {
     return evaluate(model.graph, {.algorithm = Algorithm::kNone}, setting);
   });
-  const Evaluation every_layer =
-      evaluate(model.graph, {.algorithm = Algorithm::kEveryLayer}, setting);
+  const Evaluation every_layer = evaluate(checkpointed ? checkpointed->graph : model.graph,
+                                          {.algorithm = Algorithm::kEveryLayer}, setting);
   const Evaluation none = first.get();
   const std::int64_t flops = step_flops(model.graph, model.recipe.step);
   std::vector<StrategyNumbers> strategies;

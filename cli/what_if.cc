@@ -63,6 +63,7 @@ class Resizing {
     ModelRequest request = what_if_.request;
     request.batch = batch;
     if (tokens > 0) request.tokens = tokens;  // images have none
+    request.is_checkpointed = !evaluation.plan.regions.empty();
     try {
       LoadedModel model = load_opened_model(request, what_if_.opened);
       Evaluation resized = evaluate_resized(what_if_, evaluation, model.graph);
@@ -152,7 +153,8 @@ bool is_worth_trying(const WhatIf& what_if) {
 }
 
 // The peak of the same plan with another optimizer, or another step.
-std::int64_t peak_with(const WhatIf& what_if, const ModelRequest& request) {
+std::int64_t peak_with(const WhatIf& what_if, ModelRequest request) {
+  request.is_checkpointed = !what_if.evaluation.plan.regions.empty();
   const LoadedModel model = load_opened_model(request, what_if.opened);
   const Schedule schedule = lower_training_step(model.graph, model.recipe.step,
                                                 lower(model.graph, what_if.evaluation.plan));
@@ -161,7 +163,8 @@ std::int64_t peak_with(const WhatIf& what_if, const ModelRequest& request) {
 
 // The recommended strategy's peak where its plan may be another; empty where the model is not
 // trained so.
-std::optional<std::int64_t> replanned_peak(const WhatIf& what_if, const ModelRequest& request) {
+std::optional<std::int64_t> replanned_peak(const WhatIf& what_if, ModelRequest request) {
+  request.is_checkpointed = !what_if.evaluation.plan.regions.empty();
   try {
     const LoadedModel model = load_opened_model(request, what_if.opened);
     return evaluate(model.graph, what_if.evaluation.strategy,

@@ -218,10 +218,10 @@ void GraphBuilder::finish_op(Op op) {
 
 void GraphBuilder::add_sketches(const OpDerivation& derivation, Op& op) {
   const auto id = static_cast<OpId>(graph_.ops.size());
-  const bool requires_grad =
-      !op.kind->is_detached && std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
-        return graph_.tensor(input).requires_grad;
-      });
+  const bool reads_gradient = std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
+    return graph_.tensor(input).requires_grad;
+  });
+  const bool requires_grad = op.kind->makes_leaf || (reads_gradient && !op.kind->is_detached);
   const bool is_logits = std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId input) {
     return graph_.tensor(input).is_logits;
   });

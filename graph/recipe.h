@@ -73,6 +73,9 @@ struct Recipe {
   std::vector<std::string> train_only = {};
   std::optional<Adapters> adapters = {};
   std::optional<Quantization> quantization = {};
+  // What the embeddings of words make requires a gradient, though they are frozen (Transformers:
+  // enable_input_require_grads).
+  bool input_require_grads = false;
 };
 
 }  // namespace cairn

@@ -98,7 +98,8 @@ struct FamilyOp {
   bool is_logits = false;
   bool is_cap = false;   // of the logits: part of a loss that takes the head
   bool is_base = false;  // of an adapter's layer: the linear layer that the adapter is beside
-  bool is_bare = false;  // a linear that is no module: a function of a parameter
+  bool is_input_embeddings = false;  // what get_input_embeddings() of Transformers makes
+  bool is_bare = false;              // a linear that is no module: a function of a parameter
   bool has_adapter_weights = false;  // its parameters are an adapter's, of the adapter's type
   bool autocast = true;  // false: a part of a function whose own inputs autocast has cast
 };

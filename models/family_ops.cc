@@ -15,9 +15,9 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 15> kOpKeys = {
-    "op",         "in",       "out",  "if",   "weight",  "logits", "cap",  "module",
-    "held_until", "autocast", "base", "bare", "weights", "each",   "fused"};
+constexpr std::array<std::string_view, 16> kOpKeys = {
+    "op",         "in",       "out",  "if",   "weight",  "logits", "cap",   "module",
+    "held_until", "autocast", "base", "bare", "weights", "each",   "fused", "input_embeddings"};
 
 // A kind, or what must be the name of a composite layer: whether there is one is not known yet.
 void parse_kind(const Document& document, Fields& fields, FamilyOp& op) {
@@ -210,6 +210,7 @@ FamilyOp parse_family_op(const Document& document, const Node& item) {
   op.is_logits = fields.optional_boolean("logits").value_or(false);
   op.is_cap = fields.optional_boolean("cap").value_or(false);
   op.is_base = fields.optional_boolean("base").value_or(false);
+  op.is_input_embeddings = fields.optional_boolean("input_embeddings").value_or(false);
   op.is_bare = fields.optional_boolean("bare").value_or(false);
   op.autocast = fields.optional_boolean("autocast").value_or(true);
   if (const Node* condition = fields.find("if")) {

@@ -56,6 +56,7 @@ void refuse_overrides_of_plain_graph(const ModelRequest& request) {
   if (request.step.main_gradient_type) refuse("--main-gradients");
   if (request.adapters) refuse("--lora");
   if (request.quantization) refuse("--quantize");
+  if (request.input_require_grads) refuse("--input-require-grads");
   if (!request.library.empty()) refuse("--library");
   if (request.expert_imbalance) refuse("--expert-imbalance");
   if (request.expert_capacity) refuse("--expert-capacity");
@@ -153,16 +154,18 @@ void set_recipe(const ModelRequest& request, const OpenedModel& opened, LoadedMo
   const std::optional<DataType> own =
       numbers.data_type ? config_data_type(*numbers.data_type) : std::nullopt;
   const Precision own_precision = {.parameter_type = own.value_or(DataType::kBFloat16)};
-  model.recipe = {.precision = request.precision.value_or(own_precision),
-                  .optimizer = request.optimizer,
-                  .optimizer_state_type = request.optimizer_state_type,
-                  .has_full_embedding_states = numbers.family.has_full_embedding_states,
-                  .implementations = request.implementations,
-                  .step = request.step,
-                  .freeze = request.freeze,
-                  .train_only = request.train_only,
-                  .adapters = request.adapters,
-                  .quantization = request.quantization};
+  model.recipe = {
+      .precision = request.precision.value_or(own_precision),
+      .optimizer = request.optimizer,
+      .optimizer_state_type = request.optimizer_state_type,
+      .has_full_embedding_states = numbers.family.has_full_embedding_states,
+      .implementations = request.implementations,
+      .step = request.step,
+      .freeze = request.freeze,
+      .train_only = request.train_only,
+      .adapters = request.adapters,
+      .quantization = request.quantization,
+      .input_require_grads = request.input_require_grads.value_or(request.is_checkpointed)};
   if (model.recipe.quantization) skip_unquantized(numbers.family, *model.recipe.quantization);
   if (model.recipe.precision.master_type && request.step.optimizer_loop != OptimizerLoop::kFused) {
     throw InputError(
@@ -210,6 +213,20 @@ void check_requirements(const Family& family, const ModelNumbers& numbers,
   if (place) fail_at(*place->document, place->position, unmet->text);
 }
 
+bool has_input_embeddings(const Family& family) {
+  return std::any_of(family.items.begin(), family.items.end(),
+                     [](const FamilyItem& item) { return item.op.is_input_embeddings; });
+}
+
+// A family that marks no op for it is of code that does not do it.
+void check_input_require_grads(const ModelRequest& request, const Family& family) {
+  if (request.input_require_grads != true || has_input_embeddings(family)) return;
+  throw InputError(
+      fmt::format("--input-require-grads: family '{}' has no input embeddings of "
+                  "Transformers', whose output it makes require a gradient",
+                  family.name));
+}
+
 // The optimizer reads them as they are: in another type than it steps a parameter in, it would be
 // given a copy (Megatron-LM d98e8a64, optimizer/optimizer.py: main_grad.float()).
 void check_main_gradients(const Graph& graph, const Recipe& recipe) {
@@ -244,6 +261,7 @@ LoadedModel load_family_model(const ModelRequest& request, const OpenedModel& op
   model.recipe_name = request.recipe.name;
   model.notes.insert(model.notes.end(), request.recipe.notes.begin(), request.recipe.notes.end());
   set_recipe(request, opened, model);
+  check_input_require_grads(request, family);
   for (std::string& note : set_expert_load(request, family.name, model.dims, model.recipe)) {
     model.notes.push_back(std::move(note));
   }
@@ -325,6 +343,23 @@ std::shared_ptr<const OpenedModel> open_model(const ModelRequest& request) {
 
 LoadedModel load_model(const ModelRequest& request) {
   return load_opened_model(request, *open_model(request));
+}
+
+std::optional<LoadedModel> load_checkpointed_model(const ModelRequest& request,
+                                                   const OpenedModel& opened,
+                                                   const LoadedModel& model) {
+  const bool may_differ =
+      !request.input_require_grads && opened.numbers &&
+      has_input_embeddings(opened.numbers->family) &&
+      std::any_of(model.graph.tensors.begin(), model.graph.tensors.end(), [](const Tensor& tensor) {
+        return tensor.role == TensorRole::kParameter && !tensor.requires_grad;
+      });
+  if (!may_differ) return std::nullopt;
+  ModelRequest with_checkpoints = request;
+  with_checkpoints.is_checkpointed = true;
+  LoadedModel checkpointed = load_opened_model(with_checkpoints, opened);
+  if (checkpointed.graph.ops.size() == model.graph.ops.size()) return std::nullopt;
+  return checkpointed;
 }
 
 std::vector<CatalogueEntry> list_catalogue(const std::string& part,

@@ -46,6 +46,11 @@ struct OpenedModel;
 std::shared_ptr<const OpenedModel> open_model(const ModelRequest& request);
 LoadedModel load_opened_model(const ModelRequest& request, const OpenedModel& opened);
 
+// The same as it is where layers are checkpointed; none where that makes no other graph of it.
+std::optional<LoadedModel> load_checkpointed_model(const ModelRequest& request,
+                                                   const OpenedModel& opened,
+                                                   const LoadedModel& model);
+
 // One line of `cairn models`.
 struct CatalogueEntry {
   std::string name = {};

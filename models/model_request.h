@@ -47,6 +47,9 @@ struct ModelRequest {
   std::vector<std::string> train_only = {};                 // Recipe::train_only
   std::optional<Adapters> adapters = {};                    // Recipe::adapters
   std::optional<Quantization> quantization = {};            // Recipe::quantization
+  // Recipe::input_require_grads; default: where layers are checkpointed.
+  std::optional<bool> input_require_grads = {};
+  bool is_checkpointed = false;
   // Whose code runs the model: "hf", "torchtune", "litgpt", ...; "": that of the model's family.
   std::string library = {};
   RecipeInUse recipe = {};

@@ -147,6 +147,7 @@ void OpPlacing::add_family_op(const FamilyOp& op, const Scope& scope, TensorName
                               const Place& place, HeldNames& held) {
   if (is_part_of_loss(op, scope, names)) return;
   place_op(op, scope, names, place, held);
+  if (op.is_input_embeddings && request_.recipe.input_require_grads) make_leaf(op, names, place);
   hold_names(op, names, held);
 }
 

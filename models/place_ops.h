@@ -77,6 +77,7 @@ class OpPlacing {
   bool is_part_of_loss(const FamilyOp& op, const Scope& scope, TensorNames& names);
   void place_op(const FamilyOp& op, const Scope& scope, TensorNames& names, const Place& place,
                 HeldNames& held);
+  void make_leaf(const FamilyOp& op, TensorNames& names, const Place& place);
   bool passes_through(const FamilyOp& op, const Scope& scope, TensorNames& names) const;
   void add_composite(const Layer& layer, const FamilyOp& op, const Scope& scope, TensorNames& names,
                      const Place& place, HeldNames& outer_held);

@@ -103,6 +103,7 @@ std::vector<RequestWord> request_words(const ModelRequest& request, bool is_file
   add_list("train_only", request.train_only);
   add("lora", request.adapters ? adapters_text(*request.adapters) : "");
   add("quantize", request.quantization ? quantization_text(*request.quantization) : "");
+  add_optional("input_require_grads", request.input_require_grads);
   add_optional("expert_imbalance", request.expert_imbalance);
   add_optional("expert_capacity", request.expert_capacity);
   add("part", request.text_part_only ? "text" : "all", !request.text_part_only);
@@ -123,6 +124,14 @@ PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model) {
   origin.model->precision = model.recipe.precision;
   origin.model->implementations = model.recipe.implementations;
   if (!model.attention.empty()) origin.model->implementations["attention"] = model.attention;
+  return origin;
+}
+
+PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model, const Plan& plan) {
+  PlanOrigin origin = plan_origin(request, model);
+  if (!model.family.empty() && request.is_checkpointed == plan.regions.empty()) {
+    origin.model->input_require_grads = model.recipe.input_require_grads;
+  }
   return origin;
 }
 

@@ -23,10 +23,15 @@ struct PlanOrigin {
 
 // Of the model that the request has loaded.
 PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model);
+// And for this plan of its graph: who reads it takes layers for checkpointed where it has regions.
+PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model, const Plan& plan);
 
 // The parts 'model' and 'graph' of a plan file, its paths as seen from here; whether they are there
 // is not looked at. Throws InputError at the place, for another version of the format too.
 PlanOrigin read_plan_origin(const Document& document);
+
+// Whether a plan file has regions. What they are is not looked at.
+bool has_regions(const Document& plan_file);
 
 // The same parts as YAML, with paths as they are; "" for nothing.
 std::string plan_origin_text(const PlanOrigin& origin);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -149,6 +150,13 @@ Fingerprint read_graph_part(const Document& document, const Node& node) {
 
 }  // namespace
 
+bool has_regions(const Document& plan_file) {
+  const std::vector<Entry>& entries = plan_file.root.entries;
+  return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return entry.key == "regions" && !entry.value.items.empty();
+  });
+}
+
 PlanOrigin read_plan_origin(const Document& document) {
   PlanOrigin origin;
   Fields root(document, document.root, std::string(kWhat));
@@ -156,7 +164,10 @@ PlanOrigin read_plan_origin(const Document& document) {
     root.fail_at_key("cairn_plan",
                      fmt::format("expected version {}, found {}", kFormatVersion, version));
   }
-  if (const Node* model = root.find("model")) ModelPartReader(document, *model).read(origin);
+  if (const Node* model = root.find("model")) {
+    ModelPartReader(document, *model).read(origin);
+    origin.model->is_checkpointed = has_regions(document);
+  }
   if (const Node* graph = root.find("graph")) origin.graph = read_graph_part(document, *graph);
   return origin;
 }

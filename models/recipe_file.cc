@@ -133,6 +133,7 @@ void apply_recipe(const RecipeFile& recipe, ModelRequest& request) {
   trained.expert_capacity = request.expert_capacity;
   trained.text_part_only = request.text_part_only;
   trained.folders = std::move(request.folders);
+  trained.is_checkpointed = request.is_checkpointed;
   request = std::move(trained);
 }
 

@@ -132,6 +132,7 @@ void read_training_keys(const Document& document, Fields& fields, ModelRequest& 
   if (const Node* const node = fields.find("quantize")) {
     request.quantization = read_quantization(document, *node, fields.what_of("quantize"));
   }
+  request.input_require_grads = fields.optional_boolean("input_require_grads");
 }
 
 std::string adapters_text(const Adapters& adapters) {

@@ -79,7 +79,7 @@ void write_plan_file(const std::filesystem::path& path, const Graph& graph, cons
 
 void write_plan_file(const std::filesystem::path& path, const ModelRequest& request,
                      const LoadedModel& model, const Plan& plan) {
-  const PlanOrigin origin = seen_from(plan_origin(request, model), path.parent_path());
+  const PlanOrigin origin = seen_from(plan_origin(request, model, plan), path.parent_path());
   const std::string text = plan_file_text(model.graph, plan, origin);
   if (find_non_utf8_byte(text) != std::string::npos) {
     throw InputError(path.string() +

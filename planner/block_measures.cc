@@ -116,7 +116,7 @@ class Measuring {
     };
     std::vector<bool> is_input(graph_.tensors.size(), false);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      if (blocks_[b].input == kNoTensor) continue;
+      if (blocks_[b].input == kNoTensor || is_leaf(graph_, blocks_[b].input)) continue;
       is_input[index(blocks_[b].input)] = true;
       measures_.blocks[b].held_bytes = bytes_of(blocks_[b].input);
       measures_.blocks[b].held_input_bytes = measures_.blocks[b].held_bytes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/ops/op_kind.h"
 #include "planner/block_kinds.h"
 #include "planner/planner.h"
 
@@ -103,6 +104,28 @@ std::vector<Cut> find_cuts(const Graph& graph, const std::vector<LayerRange>& la
   return cuts;
 }
 
+// Before the first layer with a Backward, where nothing before it has one and it reads one tensor
+// of that: what is frozen is a block of its own, so that a region need not begin with it.
+void add_cut_behind_frozen(const Graph& graph, std::vector<Cut>& cuts) {
+  const std::vector<LayerRange> layers = layers_with_backward(graph);
+  if (layers.empty() || layers[0].first == 0) return;
+  const std::int32_t position = layers[0].first;
+  if (has_backward(graph, 0, position)) return;
+  const std::vector<std::int32_t> last_reader = last_readers(graph);
+  const std::vector<std::int32_t> last_writer = last_writers(graph);
+  TensorId crossing = kNoTensor;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (tensor.producer == kNoOp || static_cast<std::int32_t>(tensor.producer) >= position)
+      continue;
+    if (last_reader[i] < position) continue;
+    if (crossing != kNoTensor || last_writer[index(tensor.storage)] >= position) return;
+    crossing = static_cast<TensorId>(i);
+  }
+  if (crossing == kNoTensor || (!cuts.empty() && cuts[0].position <= position)) return;
+  cuts.insert(cuts.begin(), {.position = position, .tensor = crossing});
+}
+
 std::vector<Block> blocks_between(const Graph& graph, const std::vector<Cut>& cuts) {
   std::vector<Block> blocks;
   Block block;
@@ -175,9 +198,22 @@ void merge_views(const Graph& graph, std::vector<Block>& blocks) {
 
 }  // namespace
 
+bool is_leaf(const Graph& graph, TensorId tensor) {
+  const OpId producer = graph.tensor(tensor).producer;
+  return producer != kNoOp && graph.op(producer).kind != nullptr &&
+         graph.op(producer).kind->makes_leaf;
+}
+
+bool has_backward(const Graph& graph, std::int32_t begin, std::int32_t end) {
+  return std::any_of(graph.ops.begin() + begin, graph.ops.begin() + end,
+                     [](const Op& op) { return op.has_backward; });
+}
+
 std::vector<Block> chain_blocks(const Graph& graph) {
   const std::vector<LayerRange> layers = layer_ranges(graph);
-  std::vector<Block> blocks = blocks_between(graph, find_cuts(graph, layers));
+  std::vector<Cut> cuts = find_cuts(graph, layers);
+  add_cut_behind_frozen(graph, cuts);
+  std::vector<Block> blocks = blocks_between(graph, cuts);
   find_layers(graph, layers, blocks);
   merge_views(graph, blocks);
   for (Block& block : blocks) block.layer = -1;

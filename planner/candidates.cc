@@ -19,7 +19,7 @@ void add_none(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
 // Regions of each number of layers.
 std::vector<Plan> uniform_plans(const Graph& graph, Extent extent) {
   std::vector<Plan> plans;
-  const auto layer_count = static_cast<std::int64_t>(layer_ranges(graph).size());
+  const auto layer_count = static_cast<std::int64_t>(layers_with_backward(graph).size());
   for (std::int64_t layers = 1; layers <= layer_count; ++layers) {
     const Strategy strategy{.algorithm = Algorithm::kUniform, .layers_per_region = layers};
     plans.push_back(make_plan(graph, strategy, extent));
@@ -53,7 +53,7 @@ bool is_product_of_activations(const Graph& graph, const Op& op) {
 void add_core_attention(const Graph& graph, Extent extent, std::vector<Plan>& plans) {
   Plan plan = make_plan(graph, {.algorithm = Algorithm::kNone}, extent);
   plan.algorithm = "core-attention";
-  for (const auto& [begin, end] : layer_ranges(graph)) {
+  for (const auto& [begin, end] : layers_with_backward(graph)) {
     Region region{.begin = end};
     for (std::int32_t i = begin; i < end; ++i) {
       if (!is_product_of_activations(graph, graph.ops[static_cast<std::size_t>(i)])) continue;

@@ -6,7 +6,7 @@ namespace cairn {
 namespace {
 
 std::int64_t input_bytes(const Graph& graph, const Block& block) {
-  if (block.input == kNoTensor) return 0;
+  if (block.input == kNoTensor || is_leaf(graph, block.input)) return 0;
   return graph.storage(graph.tensor(block.input).storage).bytes;
 }
 

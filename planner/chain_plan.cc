@@ -102,6 +102,14 @@ std::vector<Region> regions_of(const ChainProblem& problem, const std::vector<Ch
   return regions;
 }
 
+// A region of what is frozen would be run again by no Backward.
+void leave_out_frozen(const Graph& graph, std::vector<Region>& regions) {
+  std::erase_if(regions, [&](const Region& region) {
+    return !has_backward(graph, region.begin, region.end);
+  });
+  for (Region& region : regions) leave_out_frozen(graph, region.inner);
+}
+
 }  // namespace
 
 ChainPlans::ChainPlans(const Graph& graph, const PlanRequest& request,
@@ -148,6 +156,7 @@ PlanList ChainPlans::list() const {
     Plan plan = keep_all_;
     plan.regions =
         regions_of(problem_, solution_->items_of(known[known.size() - 1 - i].need_bytes));
+    leave_out_frozen(graph_, plan.regions);
     return plan;
   };
   return list;

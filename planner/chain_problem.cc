@@ -84,7 +84,8 @@ class ProblemBuilder {
       add_plain_regions();
     }
     restrict_blocks();
-    problem_.has_all_layers = std::all_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
+    const auto layers = layers_with_backward(graph_);
+    problem_.has_all_layers = std::all_of(layers.begin(), layers.end(), [&](const auto& layer) {
       return std::any_of(problem_.blocks.begin(), problem_.blocks.end(), [&](const Block& block) {
         return std::pair(block.begin, block.end) == layer;
       });
@@ -214,6 +215,8 @@ class ProblemBuilder {
   }
 
   void add_options(const BlockRange& span) {
+    const std::vector<Block>& blocks = problem_.blocks;
+    if (!has_backward(graph_, blocks[span.begin].begin, blocks[span.end - 1].end)) return;
     const BlockRange reduced = reduced_range(span);
     if (reduced.begin == reduced.end) return;
     const Solved& solved = solved_for(span, reduced);
@@ -281,10 +284,14 @@ class ProblemBuilder {
   void restrict_blocks() {
     for (std::size_t b = 0; b < problem_.blocks.size(); ++b) {
       ChainBlock& block = problem_.chain.blocks[b];
-      const bool has_keep = has_any(request_.keep, problem_.blocks[b]);
+      const bool has_keep = has_any(request_.keep, problem_.blocks[b]) || makes_leaf(b);
       if (has_keep || !form_.nesting) block.sweep_peak_bytes = kNotAllowed;
       if (has_any(request_.recompute, problem_.blocks[b])) block.forward_peak_bytes = kNotAllowed;
     }
+  }
+
+  bool makes_leaf(std::size_t b) const {
+    return problem_.blocks[b].output != kNoTensor && is_leaf(graph_, problem_.blocks[b].output);
   }
 
   bool has_any(const std::vector<TensorId>& tensors, const Block& block) const {

@@ -33,6 +33,7 @@ Evaluation evaluate_plan(const Graph& graph, Plan plan, const Setting& setting) 
   evaluation.plan = std::move(plan);
   evaluation.schedule = lower_training_step(graph, setting.step, lower(graph, evaluation.plan));
   evaluation.trace = simulate(graph, evaluation.plan, evaluation.schedule);
+  evaluation.step_flops = step_flops(graph, setting.step);
   evaluation.time = schedule_time(graph, evaluation.schedule, setting.device);
   check_with_validator(graph, setting.step, evaluation);
   return evaluation;
@@ -74,8 +75,8 @@ double slowdown(const Evaluation& evaluation, const Evaluation& reference,
     return static_cast<double>(evaluation.time->total_ns) / reference_ns - 1;
   }
   if (reference_flops == 0) return 0;
-  return static_cast<double>(evaluation.trace.recompute_flops) /
-         static_cast<double>(reference_flops);
+  const std::int64_t flops = evaluation.step_flops + evaluation.trace.recompute_flops;
+  return static_cast<double>(flops - reference_flops) / static_cast<double>(reference_flops);
 }
 
 }  // namespace cairn

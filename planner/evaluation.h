@@ -32,6 +32,7 @@ struct Evaluation {
   Plan plan = {};
   Schedule schedule = {};
   Trace trace = {};
+  std::int64_t step_flops = 0;            // of the passes, without recomputes
   std::optional<ScheduleTime> time = {};  // empty without stated times or a device's rates
 };
 

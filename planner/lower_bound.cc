@@ -127,7 +127,8 @@ void LowerBounds::find_instants() {
     }
     const bool is_last = b + 1 == blocks_.size();
     const TensorId output = is_last ? kNoTensor : blocks_[b + 1].input;
-    const std::int64_t gradient_bytes = is_last ? 0 : graph_.tensor(output).bytes;
+    const bool has_gradient = !is_last && graph_.tensor(output).has_gradient;
+    const std::int64_t gradient_bytes = has_gradient ? graph_.tensor(output).bytes : 0;
     require(b + 1, b, later_gradients_bytes + gradient_bytes);
     later_gradients_bytes += chain_.blocks[b].parameter_gradient_bytes;
   }

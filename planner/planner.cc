@@ -170,6 +170,8 @@ std::vector<std::string> strategy_names() {
 
 std::vector<std::string> algorithm_names() { return offered_names(all_algorithms()); }
 
+bool is_checkpointed(const Strategy& strategy) { return strategy.algorithm != Algorithm::kNone; }
+
 bool needs_budget(Algorithm algorithm) {
   return std::find(std::begin(kWithBudget), std::end(kWithBudget), algorithm) !=
          std::end(kWithBudget);
@@ -200,6 +202,16 @@ Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent) {
 
 std::vector<LayerRange> layer_ranges(const Graph& graph) {
   return graph.block_count > 0 ? block_ranges(graph) : articulation_ranges(graph);
+}
+
+std::vector<LayerRange> layers_with_backward(const Graph& graph) {
+  std::vector<LayerRange> layers = layer_ranges(graph);
+  const auto first = std::find_if(layers.begin(), layers.end(), [&](const LayerRange& layer) {
+    return std::any_of(graph.ops.begin() + layer.first, graph.ops.begin() + layer.second,
+                       [](const Op& op) { return op.has_backward; });
+  });
+  layers.erase(layers.begin(), first);
+  return layers;
 }
 
 }  // namespace cairn

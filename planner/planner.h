@@ -40,6 +40,8 @@ std::string strategy_name(const Strategy& strategy);
 std::vector<std::string> strategy_names();  // for help and messages
 std::vector<std::string> algorithm_names();
 bool needs_budget(Algorithm algorithm);
+// Whether it recomputes anything, as far as there are layers to be recomputed.
+bool is_checkpointed(const Strategy& strategy);
 
 // Of a strategy that needs no budget; see planner/plan_for_budget.h for those that do.
 Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent);
@@ -48,8 +50,13 @@ Plan make_plan(const Graph& graph, const Strategy& strategy, Extent extent);
 // else the gradient path, with a range ending behind each of its articulation ops (graph/dag.h).
 std::vector<std::pair<std::int32_t, std::int32_t>> layer_ranges(const Graph& graph);
 
-// One region for each `layers_per_region` (at least 1) layers. A region behind which nothing has a
-// Backward is left out: it would be recomputed at once, for a forward more and no memory less.
+// The same from the first with a Backward on. Those before it keep nothing: there is no parameter
+// to be trained up to their end.
+std::vector<std::pair<std::int32_t, std::int32_t>> layers_with_backward(const Graph& graph);
+
+// One region for each `layers_per_region` (at least 1) of these layers. A region behind which
+// nothing has a Backward is left out: it would be recomputed at once, for a forward more and no
+// memory less.
 Plan plan_uniform(const Graph& graph, std::int64_t layers_per_region, Extent extent);
 
 // Regions of ceil(sqrt(n)) layers.

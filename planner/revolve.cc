@@ -64,9 +64,9 @@ std::vector<Region> frame_regions(const Steps& steps, std::size_t begin, std::si
   return regions;
 }
 
-// The layers, and what has a Backward behind the last of them.
+// The layers with a Backward, and what has one behind the last of them.
 Steps steps_of(const Graph& graph) {
-  Steps steps = layer_ranges(graph);
+  Steps steps = layers_with_backward(graph);
   const auto last = std::find_if(graph.ops.rbegin(), graph.ops.rend(),
                                  [](const Op& op) { return op.has_backward; });
   const auto end = static_cast<std::int32_t>(graph.ops.rend() - last);

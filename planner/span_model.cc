@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/blocks.h"
+
 namespace cairn {
 namespace {
 
@@ -71,7 +73,8 @@ class ModelMaker {
     const Tensor& tensor = graph_.tensor(id);
     if (tensor.producer == kNoOp) return -1;
     const bool is_handed = static_cast<std::int32_t>(tensor.producer) < model_.span.begin;
-    if (is_handed && !tensor.has_gradient && is_held_before_[index(tensor.storage)]) return -1;
+    const bool is_of_others = !tensor.has_gradient || is_leaf(graph_, id);
+    if (is_handed && is_of_others && is_held_before_[index(tensor.storage)]) return -1;
     number_[index(id)] = static_cast<std::int32_t>(model_.tensors.size());
     model_.tensors.push_back({.id = id,
                               .producer = is_handed ? -1 : place(tensor.producer),

@@ -5,6 +5,7 @@
 
 #include "graph/plan.h"
 #include "graph/schedule.h"
+#include "planner/blocks.h"
 #include "sim/replay.h"
 
 namespace cairn {
@@ -21,7 +22,7 @@ std::vector<bool> input_storages(const Graph& graph, const Span& span) {
   for (std::int32_t i = span.begin; i < span.end; ++i) {
     for (const TensorId input : graph.ops[static_cast<std::size_t>(i)].inputs) {
       const Tensor& tensor = graph.tensor(input);
-      if (tensor.producer == kNoOp || !tensor.has_gradient) continue;
+      if (tensor.producer == kNoOp || !tensor.has_gradient || is_leaf(graph, input)) continue;
       if (static_cast<std::int32_t>(tensor.producer) < span.begin) {
         is_input[index(tensor.storage)] = true;
       }

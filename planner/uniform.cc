@@ -21,7 +21,7 @@ Plan plan_uniform(const Graph& graph, std::int64_t layers_per_region, Extent ext
   plan.algorithm =
       strategy_name({.algorithm = Algorithm::kUniform, .layers_per_region = layers_per_region});
   plan.extent = extent;
-  const auto layers = layer_ranges(graph);
+  const auto layers = layers_with_backward(graph);
   const std::size_t step = std::min(layers.size(), static_cast<std::size_t>(layers_per_region));
   for (std::size_t first = 0; first < layers.size(); first += step) {
     const std::size_t last = std::min(first + step, layers.size()) - 1;

@@ -118,6 +118,9 @@ OpKindInfo split_heads_kind();
 OpKindInfo merge_heads_kind();
 OpKindInfo cat_kind();
 
+// Of autograd alone.
+OpKindInfo requires_grad_kind();
+
 // States everything itself (GraphBuilder::add_custom).
 OpKindInfo custom_kind();
 

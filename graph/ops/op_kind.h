@@ -122,6 +122,7 @@ struct OpKindInfo {
   std::vector<AttributeKey> required = {};       // and never zero
   bool is_dropout = false;                       // hands its input on where nothing is trained
   bool is_detached = false;                      // what it makes requires no gradient
+  bool makes_leaf = false;                       // what it makes does, whatever it reads
   bool skips_empty_widths = false;               // one of its `widths` that is 0 stands for nothing
   // Suffix and shape of each parameter (the type is the builder's, but where it is stored); null:
   // none.

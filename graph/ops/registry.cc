@@ -99,6 +99,7 @@ const std::vector<OpKindInfo>& all_kinds() {
       split_heads_kind(),
       merge_heads_kind(),
       cat_kind(),
+      requires_grad_kind(),
       custom_kind(),
   };
   return kKinds;

@@ -25,7 +25,7 @@ TEST_CASE("every kind has a name of its own, and every attribute is found by its
       CHECK(find_attribute(attribute_name(key)) == key);
     }
   }
-  CHECK(op_kind_names().size() == 91);
+  CHECK(op_kind_names().size() == 92);
   CHECK(find_op_kind("linaer") == nullptr);
   CHECK_FALSE(find_attribute("widht").has_value());
 }

@@ -241,6 +241,7 @@ OTHER_KINDS = {
     "mean_saving_input",  # torch 2.1's: litgpt_2023_test.py
     "indices", "stored_indices",  # without a gradient
     "eye", "transpose", "detach", "row_norm", "weight_over",  # DoRA's: adapters_test.py
+    "requires_grad",  # of a frozen input: adapters_peak_test.py
     "custom",  # states everything itself
 }
 
