@@ -158,7 +158,7 @@ struct Family {
   // those of bitsandbytes as Transformers has them.
   std::string linear_4bit = {};
   bool quantizes_head = false;
-  bool has_full_embedding_states = false;     // Recipe::has_full_embedding_states, of its trainer
+  bool has_full_embedding_states = false;  // Recipe::has_full_embedding_states, of its trainer
   std::vector<FamilyItem> items = {};
   std::shared_ptr<const Document> document = {};
   std::vector<std::shared_ptr<const Document>> included = {};  // section files
