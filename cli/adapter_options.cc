@@ -201,14 +201,33 @@ std::string short_type_name(const std::string& typed) {
   return typed;
 }
 
-DataType parse_floating_type(const std::string& typed, std::string_view option) {
+namespace {
+
+// kNone is nothing, where it may be asked for.
+std::optional<DataType> parse_type(const std::string& typed, std::string_view option,
+                                   bool may_be_none) {
   const std::string text = short_type_name(typed);
-  const std::vector<std::string> names = floating_type_names();
+  std::vector<std::string> names = floating_type_names();
   for (const std::string& name : names) {
-    if (name == text) return *find_data_type(name);
+    if (name == text) return find_data_type(name);
+  }
+  if (may_be_none) {
+    if (text == kNone) return std::nullopt;
+    names.emplace_back(kNone);
   }
   throw InputError(fmt::format("{}: expected one of {}, found '{}'{}", option, join_names(names),
                                typed, did_you_mean(typed, names)));
+}
+
+}  // namespace
+
+DataType parse_floating_type(const std::string& typed, std::string_view option) {
+  return *parse_type(typed, option, false);
+}
+
+std::optional<DataType> parse_floating_type_or_none(const std::string& typed,
+                                                    std::string_view option) {
+  return parse_type(typed, option, true);
 }
 
 }  // namespace cairn

@@ -45,5 +45,8 @@ std::optional<Quantization> requested_quantization(const QuantizationOptions& op
 // "float32", as PyTorch and config.json call it, is "fp32"; other texts stay as they are.
 std::string short_type_name(const std::string& typed);
 DataType parse_floating_type(const std::string& typed, std::string_view option);
+// "none", which takes back what a recipe says, is nothing.
+std::optional<DataType> parse_floating_type_or_none(const std::string& typed,
+                                                    std::string_view option);
 
 }  // namespace cairn

@@ -193,12 +193,6 @@ void add_gpu_option(CLI::App& command, std::optional<std::string>& gpu) {
 
 namespace {
 
-// "none" takes back what a recipe says.
-std::optional<DataType> parse_main_gradients(const std::string& type) {
-  if (type == "none") return std::nullopt;
-  return parse_floating_type(type, "--main-gradients");
-}
-
 // The type that a recipe gives its optimizer's states goes with it, where the one that was asked
 // for has none to give.
 void set_optimizer(const std::string& typed, ModelRequest& request) {
@@ -216,7 +210,8 @@ TrainingStep training_step(const ModelOptions& options, TrainingStep step) {
   if (options.keep_gradients) step.keeps_gradients = *options.keep_gradients;
   if (options.optimizer_in_backward) step.optimizer_in_backward = *options.optimizer_in_backward;
   if (options.main_gradients) {
-    step.main_gradient_type = parse_main_gradients(*options.main_gradients);
+    step.main_gradient_type =
+        parse_floating_type_or_none(*options.main_gradients, "--main-gradients");
   }
   if (options.optimizer_loop) step.optimizer_loop = parse_optimizer_loop(*options.optimizer_loop);
   if (const std::optional<Contradiction> both = contradiction_in(step)) {

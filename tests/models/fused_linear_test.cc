@@ -5,24 +5,18 @@
 #include <algorithm>
 #include <string>
 
-#include "graph/error.h"
 #include "models/load_model.h"
+#include "tests/models/small_llama.h"
 
 namespace cairn {
 namespace {
 
-// Llama as a library runs it: hidden size 64, 4 heads of 16, ffn 96, 2 layers, vocabulary 100.
+// Llama as a library runs it.
 ModelRequest small_model(const std::string& library, const std::string& kv_heads = "4") {
-  return {.model = "llama-3.1-8b",
-          .tokens = 8,
-          .vocab = 100,
-          .set = {{"hidden", "64"},
-                  {"heads", "4"},
-                  {"kv_heads", kv_heads},
-                  {"head_dim", "16"},
-                  {"ffn", "96"},
-                  {"layers", "2"}},
-          .library = library};
+  ModelRequest request = test::small_llama();
+  request.set[2].second = kv_heads;
+  request.library = library;
+  return request;
 }
 
 Graph adapted(const Adapters& adapters, const std::string& kv_heads = "4",
@@ -30,15 +24,6 @@ Graph adapted(const Adapters& adapters, const std::string& kv_heads = "4",
   ModelRequest request = small_model(library, kv_heads);
   request.adapters = adapters;
   return load_model(request).graph;
-}
-
-std::string refused(const ModelRequest& request) {
-  try {
-    load_model(request);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "not refused";
 }
 
 Shape shape_of(const Graph& graph, std::string_view name) {
@@ -88,7 +73,7 @@ TEST_CASE("without targets LitGPT's adapters are of queries and values") {
 TEST_CASE("a part that there is not is refused, with those that there are") {
   ModelRequest request = small_model("litgpt");
   request.adapters = Adapters{.rank = 8, .targets = {"vlaue"}};
-  CHECK(refused(request) ==
+  CHECK(test::refusal_of(request) ==
         "--lora-targets: no linear layer is called 'vlaue'; there are fc_1, fc_2, key, lm_head, "
         "proj, qkv, query, value; did you mean 'value'?");
 }
@@ -131,7 +116,7 @@ TEST_CASE("what Lightning's plugin is not counted with is refused") {
   ModelRequest request = small_model("litgpt");
   request.adapters = Adapters{.rank = 8};
   request.quantization = Quantization{.format = QuantizedFormat::kInt8};
-  CHECK(refused(request) ==
+  CHECK(test::refusal_of(request) ==
         "--quantize int8: 8-bit layers as 'litgpt' runs them are not in this version; expected "
         "nf4 or fp4");
 }

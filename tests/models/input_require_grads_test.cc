@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string>
 
-#include "graph/error.h"
 #include "graph/schedule.h"
 #include "models/load_model.h"
 #include "models/plan_origin.h"
@@ -13,21 +12,15 @@
 #include "planner/planner.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
+#include "tests/models/small_llama.h"
 
 namespace cairn {
 namespace {
 
 ModelRequest small_llama(const std::vector<std::string>& freeze = {"model.embed_tokens"}) {
-  return {.model = "llama-3.1-8b",
-          .tokens = 8,
-          .vocab = 100,
-          .set = {{"hidden", "64"},
-                  {"heads", "4"},
-                  {"kv_heads", "4"},
-                  {"head_dim", "16"},
-                  {"ffn", "96"},
-                  {"layers", "2"}},
-          .freeze = freeze};
+  ModelRequest request = test::small_llama();
+  request.freeze = freeze;
+  return request;
 }
 
 ModelRequest checkpointed(ModelRequest request) {
@@ -39,15 +32,6 @@ const Op* leaf_op(const Graph& graph) {
   const auto found = std::find_if(graph.ops.begin(), graph.ops.end(),
                                   [](const Op& op) { return op.name.ends_with(".requires_grad"); });
   return found == graph.ops.end() ? nullptr : &*found;
-}
-
-std::string refused(const ModelRequest& request) {
-  try {
-    load_model(request);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "not refused";
 }
 
 }  // namespace
@@ -129,12 +113,12 @@ TEST_CASE("a frozen layer below all that is trained keeps nothing, but for a lea
 TEST_CASE("what has no embeddings of words, or is no model's code, is refused by name") {
   ModelRequest image{.model = "resnet-50"};
   image.input_require_grads = true;
-  CHECK(refused(image) ==
+  CHECK(test::refusal_of(image) ==
         "--input-require-grads: family 'resnet' has no input embeddings of Transformers', whose "
         "output it makes require a gradient");
   ModelRequest plain{.model = std::string(CAIRN_SOURCE_DIR) + "/tests/models/graphs/x1_chain.yaml"};
   plain.input_require_grads = true;
-  CHECK(refused(plain) ==
+  CHECK(test::refusal_of(plain) ==
         "--input-require-grads has no meaning for a plain graph: its numbers are fixed");
 }
 

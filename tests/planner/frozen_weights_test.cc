@@ -11,24 +11,18 @@
 #include "planner/plan_for_budget.h"
 #include "sim/simulator.h"
 #include "sim/validator.h"
+#include "tests/models/small_llama.h"
 #include "tests/planner/brute_force.h"
 #include "tests/planner/region_trees.h"
 
 namespace cairn {
 namespace {
 
-// Llama with hidden size 64, 4 heads, ffn 96, vocabulary 100.
 ModelRequest small_request(std::int64_t layers) {
-  return {.model = "llama-3.1-8b",
-          .batch = 4,
-          .tokens = 32,
-          .vocab = 100,
-          .set = {{"hidden", "64"},
-                  {"heads", "4"},
-                  {"kv_heads", "4"},
-                  {"head_dim", "16"},
-                  {"ffn", "96"},
-                  {"layers", std::to_string(layers)}}};
+  ModelRequest request = test::small_llama(layers);
+  request.batch = 4;
+  request.tokens = 32;
+  return request;
 }
 
 struct FrozenModel {
