@@ -163,15 +163,41 @@ void Replay::contribute(const Op& op, std::size_t input) {
     release(gradient);
     attach(gradient, allocate(tensor.bytes));
   } else if (is_view_[index(id)]) {
-    add_sum(id, contribution_bytes);
+    sum_behind(id, contribution_bytes,
+               place != kNoTensor ? of_tensor_[index(place)]
+               : aliases          ? output_gradient
+                                  : -1);
   }
   is_view_[index(id)] = false;
 }
 
-// The old gradient and the contribution, beside the sum that takes the gradient's place.
-void Replay::add_sum(TensorId id, std::int64_t contribution_bytes) {
-  const std::int64_t bytes = checked_add(graph_.tensor(id).bytes, contribution_bytes, "live bytes");
-  if (bytes > sum_.bytes) sum_ = {.kind = Transient::Kind::kSum, .tensor = id, .bytes = bytes};
+// A contribution without bytes of its own keeps what it lies in alive until it is added.
+void Replay::sum_behind(TensorId id, std::int64_t contribution_bytes, std::int32_t lies_in) {
+  late_sums_.push_back({.tensor = id, .contribution_bytes = contribution_bytes});
+  if (lies_in >= 0) attach(late_sums_.back().lies_in, lies_in);
+}
+
+// Behind the frees, one by one: the old gradient, the sum that takes its place, and the
+// contributions that were not added yet.
+void Replay::add_late_sums() {
+  std::int64_t contribution_bytes = 0;
+  for (const LateSum& sum : late_sums_) {
+    contribution_bytes = checked_add(contribution_bytes, sum.contribution_bytes, "live bytes");
+  }
+  std::int64_t most = live_bytes_;
+  for (LateSum& sum : late_sums_) {
+    const std::int64_t made =
+        checked_add(graph_.tensor(sum.tensor).bytes, contribution_bytes, "live bytes");
+    const std::int64_t during = checked_add(live_bytes_, made, "live bytes");
+    if (during > most) {
+      most = during;
+      sum_ = {.kind = Transient::Kind::kSum, .tensor = sum.tensor};
+    }
+    contribution_bytes -= sum.contribution_bytes;
+    if (sum.lies_in >= 0) release(sum.lies_in);
+  }
+  sum_.bytes = most - live_bytes_;
+  late_sums_.clear();
 }
 
 // Behind a parameter's last contribution of a pass, what was gathered is added to its gradient.
@@ -300,6 +326,7 @@ std::size_t Replay::free_behind(std::size_t position) {
     CAIRN_CHECK(graph_.tensor(step.tensor).role == TensorRole::kAuxiliary,
                 step_text(graph_, step) + " frees what is not live");
   }
+  add_late_sums();
   for (std::size_t i = position + 1; i < next; ++i) {
     if (goes_into_main_gradient(schedule_.steps[i])) clone_if_shared(schedule_.steps[i].tensor);
   }

@@ -65,13 +65,21 @@ class Replay {
   }
 
  private:
+  // A contribution that is added out of place, behind the frees.
+  struct LateSum {
+    TensorId tensor = kNoTensor;
+    std::int64_t contribution_bytes = 0;
+    std::int32_t lies_in = -1;  // the allocation, of one that has no bytes of its own
+  };
+
   void run_forward(const Op& op, std::size_t position, bool recompute);
   void run_backward(const Op& op);
   void run_optimizer(const ParameterGroup& group);
   void make_states(TensorId parameter);
   void make(TensorId tensor, bool recompute);
   void contribute(const Op& op, std::size_t input);
-  void add_sum(TensorId tensor, std::int64_t contribution_bytes);
+  void sum_behind(TensorId tensor, std::int64_t contribution_bytes, std::int32_t lies_in);
+  void add_late_sums();
   std::int32_t& gathering_slot(TensorId tensor);
   void count_contribution(TensorId tensor);
   void settle(TensorId parameter);
@@ -92,6 +100,7 @@ class Replay {
   std::vector<Transient> transients_ = {};
   std::vector<bool> has_states_ = {};
   std::int64_t state_bytes_ = 0;
+  std::vector<LateSum> late_sums_ = {};
   Transient sum_ = {};
   std::int64_t summing_bytes_ = 0;
   std::vector<bool> is_view_ = {};  // by tensor: nothing is added into its gradient

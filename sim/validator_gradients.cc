@@ -50,6 +50,7 @@ class GradientAccount {
     for (const Buffer& buffer : buffers_) {
       if (buffer.charge.life.first < runs_.size()) settle(buffer);
     }
+    for (std::size_t i = 0; i < late_sums_.size(); ++i) add_late_sum(i);
   }
 
  private:
@@ -68,6 +69,35 @@ class GradientAccount {
 
     bool is_live() const { return buffer != kNone; }
   };
+
+  // A view and what is added to it, behind the frees of a run: their sum takes the buffer.
+  struct LateSum {
+    std::size_t run = 0;
+    std::int64_t bytes = 0;        // of the sum
+    std::int64_t apart_bytes = 0;  // of a contribution with bytes of its own,
+    std::size_t buffer = kNone;    // or where it lies
+  };
+
+  // What is there while it is made, of what the frees behind the run leave uncounted: the sum,
+  // and what it and those after it add, a freed buffer once.
+  void add_late_sum(std::size_t at) {
+    const std::size_t run = late_sums_[at].run;
+    std::int64_t bytes = late_sums_[at].bytes;
+    std::vector<const Charge*> freed;
+    for (std::size_t i = at; i < late_sums_.size() && late_sums_[i].run == run; ++i) {
+      bytes = checked_add(bytes, late_sums_[i].apart_bytes, "live bytes");
+      if (late_sums_[i].buffer == kNone) continue;
+      const Buffer& buffer = buffers_[late_sums_[i].buffer];
+      const Charge& charge = buffer.copy == kNone
+                                 ? buffer.charge
+                                 : account_.charges[account_.storage_copies[buffer.copy].charge];
+      if (charge.life.last > run || charge.ends_in_hook) continue;
+      if (std::find(freed.begin(), freed.end(), &charge) != freed.end()) continue;
+      freed.push_back(&charge);
+      bytes = checked_add(bytes, charge.bytes, "live bytes");
+    }
+    account_.sums.push_back({.bytes = bytes, .life = {.first = run, .last = run}});
+  }
 
   // Those that were there before.
   void add_found() {
@@ -165,9 +195,12 @@ class GradientAccount {
       move_out(gradient, run);
       move_in(gradient, new_buffer(tensor, run));
     } else if (gradient.is_view) {
-      // Behind the run: the view and the contribution, beside their sum, which takes the buffer.
-      const std::int64_t added = is_apart ? checked_add(bytes, bytes, "live bytes") : bytes;
-      account_.sums.push_back({.bytes = added, .life = {.first = run, .last = run}});
+      late_sums_.push_back({.run = run,
+                            .bytes = bytes,
+                            .apart_bytes = is_apart ? bytes : 0,
+                            .buffer = is_apart             ? kNone
+                                      : place != kNoTensor ? buffer_over(place, run)
+                                                           : of_output});
     }
     gradient.is_view = false;
   }
@@ -263,7 +296,8 @@ class GradientAccount {
   std::vector<bool> is_shared_;        // by tensor: several inputs of Backwards are this one
   std::vector<std::size_t> last_run_;  // by tensor: of its last contribution
   std::vector<Buffer> buffers_ = {};
-  Groups copies_of_ = Groups(0, {});  // by tensor: of its storage
+  std::vector<LateSum> late_sums_ = {};  // in order of their runs
+  Groups copies_of_ = Groups(0, {});     // by tensor: of its storage
 };
 
 }  // namespace
