@@ -11,10 +11,10 @@ struct DataTypeRow {
   DataType type = DataType::kFloat32;
   std::string_view name = {};
   std::int64_t bits = 0;
-  bool is_of_weights = false;  // and what belongs to them; no op makes it
+  bool is_never_asked_for = false;  // no op of a model file makes it
 };
 
-constexpr std::array<DataTypeRow, 10> kDataTypes = {{
+constexpr std::array<DataTypeRow, 11> kDataTypes = {{
     {DataType::kFloat32, "fp32", 32},
     {DataType::kBFloat16, "bf16", 16},
     {DataType::kFloat16, "fp16", 16},
@@ -25,6 +25,7 @@ constexpr std::array<DataTypeRow, 10> kDataTypes = {{
     {DataType::kUInt8, "uint8", 8, true},
     {DataType::kNf4, "nf4", 4, true},
     {DataType::kFp4, "fp4", 4, true},
+    {DataType::kFloat64, "fp64", 64, true},
 }};
 
 const DataTypeRow& row_of(DataType type) {
@@ -45,10 +46,15 @@ std::int64_t bytes_per_element(DataType type) {
 }
 
 bool is_floating(DataType type) {
-  return type == DataType::kFloat32 || type == DataType::kBFloat16 || type == DataType::kFloat16;
+  return type == DataType::kFloat32 || type == DataType::kBFloat16 ||
+         type == DataType::kFloat16 || type == DataType::kFloat64;
 }
 
-DataType promoted_type(DataType a, DataType b) { return a == b ? a : DataType::kFloat32; }
+DataType promoted_type(DataType a, DataType b) {
+  if (a == b) return a;
+  const bool is_double = a == DataType::kFloat64 || b == DataType::kFloat64;
+  return is_double ? DataType::kFloat64 : DataType::kFloat32;
+}
 
 std::string_view data_type_name(DataType type) { return row_of(type).name; }
 
@@ -62,7 +68,7 @@ std::optional<DataType> find_data_type(std::string_view name) {
 std::vector<std::string> data_type_names() {
   std::vector<std::string> names;
   for (const DataTypeRow& row : kDataTypes) {
-    if (!row.is_of_weights) names.emplace_back(row.name);
+    if (!row.is_never_asked_for) names.emplace_back(row.name);
   }
   return names;
 }

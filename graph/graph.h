@@ -115,6 +115,10 @@ struct OpAttributes {
   std::int64_t experts = 0;        // dispatch, expert_linear: how many there are
   double imbalance = 1.0;  // dispatch: rows of the worst rank over the mean, expert-parallel
   double capacity = 0.0;   // dispatch: most rows of an expert over the mean; 0: dropless
+
+  // The number of a kind that has one: the exponent of pow, the factor of scale, the term of
+  // add_scalar, clamp's limit, the epsilon of a norm, attention's factor. Only an executor reads it.
+  std::optional<double> constant = {};
 };
 
 struct Op {

@@ -1,0 +1,134 @@
+#include <cblas.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "executor/device.h"
+#include "executor/functors/list.h"
+
+// The plain reference: kernels are loops over indices, on all cores; matrix products are those of a
+// BLAS.
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t kFewest = 4096;  // indices worth a second thread
+
+using Runner = void (*)(const void* functor, std::int64_t count);
+
+template <class Functor>
+void run(const void* functor, std::int64_t count) {
+  const Functor& f = *static_cast<const Functor*>(functor);
+#pragma omp parallel for schedule(static) if (count >= kFewest)
+  for (std::int64_t i = 0; i < count; ++i) f(i);
+}
+
+template <class... Functors>
+constexpr std::array<Runner, sizeof...(Functors)> runners(FunctorList<Functors...>) {
+  return {run<Functors>...};
+}
+
+constexpr auto kRunners = runners(AllFunctors{});
+
+CBLAS_TRANSPOSE transposition(bool is_transposed) {
+  return is_transposed ? CblasTrans : CblasNoTrans;
+}
+
+template <class Number>
+using Gemm = void (*)(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, blasint, blasint, blasint,
+                      Number, const Number*, blasint, const Number*, blasint, Number, Number*,
+                      blasint);
+
+template <class Number>
+void blas_product(const MatrixProduct& p, Gemm<Number> gemm) {
+  gemm(CblasRowMajor, transposition(p.a_is_transposed), transposition(p.b_is_transposed),
+       static_cast<blasint>(p.rows), static_cast<blasint>(p.columns), static_cast<blasint>(p.inner),
+       Number(1), static_cast<const Number*>(p.a), static_cast<blasint>(p.a_row_stride),
+       static_cast<const Number*>(p.b), static_cast<blasint>(p.b_row_stride),
+       Number(p.adds ? 1 : 0), static_cast<Number*>(p.c), static_cast<blasint>(p.c_row_stride));
+}
+
+// No BLAS of this machine need know bf16: sums in fp32, in one order.
+void bf16_product(const MatrixProduct& p) {
+  const auto* const a = static_cast<const std::uint16_t*>(p.a);
+  const auto* const b = static_cast<const std::uint16_t*>(p.b);
+  auto* const c = static_cast<std::uint16_t*>(p.c);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < p.rows; ++row) {
+    for (std::int64_t column = 0; column < p.columns; ++column) {
+      std::uint16_t& out = c[row * p.c_row_stride + column];
+      float sum = p.adds ? float_of_bf16(out) : 0.0F;
+      for (std::int64_t i = 0; i < p.inner; ++i) {
+        const std::int64_t at_a =
+            p.a_is_transposed ? i * p.a_row_stride + row : row * p.a_row_stride + i;
+        const std::int64_t at_b =
+            p.b_is_transposed ? column * p.b_row_stride + i : i * p.b_row_stride + column;
+        sum += float_of_bf16(a[at_a]) * float_of_bf16(b[at_b]);
+      }
+      out = bf16_of_float(sum);
+    }
+  }
+}
+
+class CpuDevice : public Device {
+ public:
+  std::string name() const override { return "cpu"; }
+
+  void* allocate(std::int64_t bytes) override {
+    const std::size_t rounded =
+        (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+    void* const data = std::aligned_alloc(kAlignment, rounded);
+    if (data == nullptr) throw DeviceError("the CPU has no " + std::to_string(bytes) + " bytes");
+    return data;
+  }
+
+  void release(void* data) noexcept override { std::free(data); }
+
+  void copy_in(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+
+  void copy_out(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+
+  void fill(void* data, std::uint8_t byte, std::int64_t bytes) override {
+    std::memset(data, byte, static_cast<std::size_t>(bytes));
+  }
+
+  void launch(int place, const void* functor, std::int64_t count) override {
+    kRunners[static_cast<std::size_t>(place)](functor, count);
+  }
+
+  void multiply(const MatrixProduct& product) override {
+    if (product.rows == 0 || product.columns == 0) return;
+    switch (product.type) {
+      case DataType::kFloat32:
+        return blas_product<float>(product, cblas_sgemm);
+      case DataType::kFloat64:
+        return blas_product<double>(product, cblas_dgemm);
+      default:
+        return bf16_product(product);
+    }
+  }
+
+  void synchronize() override {}
+
+  std::int64_t footprint_bytes() const override {
+    std::int64_t pages = 0;
+    std::int64_t resident_pages = 0;
+    std::ifstream("/proc/self/statm") >> pages >> resident_pages;
+    return resident_pages * sysconf(_SC_PAGESIZE);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace cairn

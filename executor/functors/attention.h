@@ -1,0 +1,220 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "executor/functors/elements.h"
+
+// Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022): no matrix of
+// scores is ever in memory, one logarithm of a sum is kept a query. Query i sees keys up to i where
+// causal, and of those the last `window` where that is not 0.
+
+namespace cairn {
+
+inline constexpr int kMaxHeadDim = 512;
+
+// q and out are [batch, tokens, heads, head_dim], k and v [batch, keys, kv_heads, head_dim].
+struct AttentionTensors {
+  Elements q = {};
+  Elements k = {};
+  Elements v = {};
+  Elements logsumexp = {};  // [batch, heads, logsumexp_rows], of which the first are the tokens'
+  std::int64_t logsumexp_rows = 0;
+  std::int64_t tokens = 0;
+  std::int64_t keys = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t value_dim = 0;
+  bool is_causal = false;
+  std::int64_t window = 0;
+  double scale = 1.0;
+
+  CAIRN_HOST_DEVICE std::int64_t first_key(std::int64_t query) const {
+    if (!is_causal || window == 0 || query < window) return 0;
+    return query - window + 1;
+  }
+  CAIRN_HOST_DEVICE std::int64_t end_key(std::int64_t query) const {
+    return is_causal && query + 1 < keys ? query + 1 : keys;
+  }
+  CAIRN_HOST_DEVICE std::int64_t query_at(std::int64_t batch, std::int64_t query,
+                                          std::int64_t head) const {
+    return ((batch * tokens + query) * heads + head) * head_dim;
+  }
+  CAIRN_HOST_DEVICE std::int64_t logsumexp_at(std::int64_t batch, std::int64_t query,
+                                              std::int64_t head) const {
+    return (batch * heads + head) * logsumexp_rows + query;
+  }
+  CAIRN_HOST_DEVICE std::int64_t output_at(std::int64_t batch, std::int64_t query,
+                                           std::int64_t head) const {
+    return ((batch * tokens + query) * heads + head) * value_dim;
+  }
+  CAIRN_HOST_DEVICE std::int64_t key_at(std::int64_t batch, std::int64_t key,
+                                        std::int64_t kv_head) const {
+    return ((batch * keys + key) * kv_heads + kv_head) * head_dim;
+  }
+  CAIRN_HOST_DEVICE std::int64_t value_at(std::int64_t batch, std::int64_t key,
+                                          std::int64_t kv_head) const {
+    return ((batch * keys + key) * kv_heads + kv_head) * value_dim;
+  }
+  template <class Real>
+  CAIRN_HOST_DEVICE Real score(std::int64_t query_begin, std::int64_t key_begin) const {
+    Real sum = Real(0);
+    for (std::int64_t d = 0; d < head_dim; ++d) {
+      sum += q.get<Real>(query_begin + d) * k.get<Real>(key_begin + d);
+    }
+    return sum * static_cast<Real>(scale);
+  }
+};
+
+// One query of one head for each index of [batch, heads, tokens].
+template <class Real>
+struct AttentionForward {
+  AttentionTensors at = {};
+  Elements out = {};
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t query = i % at.tokens;
+    const std::int64_t head = i / at.tokens % at.heads;
+    const std::int64_t batch = i / at.tokens / at.heads;
+    const std::int64_t kv_head = head / (at.heads / at.kv_heads);
+    Real sums[kMaxHeadDim];
+    for (std::int64_t d = 0; d < at.value_dim; ++d) sums[d] = Real(0);
+    Real largest = Real(0);
+    Real total = Real(0);
+    const std::int64_t first = at.first_key(query);
+    for (std::int64_t key = first; key < at.end_key(query); ++key) {
+      const Real score =
+          at.score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head));
+      const Real new_largest = key == first || score > largest ? score : largest;
+      const Real shrink = key == first ? Real(0) : std::exp(largest - new_largest);
+      const Real weight = std::exp(score - new_largest);
+      total = total * shrink + weight;
+      const std::int64_t value = at.value_at(batch, key, kv_head);
+      for (std::int64_t d = 0; d < at.value_dim; ++d) {
+        sums[d] = sums[d] * shrink + weight * at.v.get<Real>(value + d);
+      }
+      largest = new_largest;
+    }
+    const std::int64_t begin = at.output_at(batch, query, head);
+    for (std::int64_t d = 0; d < at.value_dim; ++d) out.set<Real>(begin + d, sums[d] / total);
+    at.logsumexp.set<Real>(at.logsumexp_at(batch, query, head), largest + std::log(total));
+  }
+};
+
+struct AttentionGradients {
+  AttentionTensors at = {};
+  Elements out = {};       // the forward's
+  Elements gradient = {};  // of it
+  Elements dots = {};      // [batch, heads, tokens]: the sum of out * gradient of a query
+};
+
+template <class Real>
+struct AttentionDots {
+  AttentionGradients of = {};
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const AttentionTensors& at = of.at;
+    const std::int64_t begin =
+        at.output_at(i / at.tokens / at.heads, i % at.tokens, i / at.tokens % at.heads);
+    Real sum = Real(0);
+    for (std::int64_t d = begin; d < begin + at.value_dim; ++d) {
+      sum += of.out.get<Real>(d) * of.gradient.get<Real>(d);
+    }
+    of.dots.set<Real>(i, sum);
+  }
+};
+
+// The gradient of the score of one query and key, over the scale.
+template <class Real>
+CAIRN_HOST_DEVICE Real score_gradient(const AttentionGradients& of, std::int64_t batch,
+                                      std::int64_t query, std::int64_t head, std::int64_t key,
+                                      Real probability) {
+  const AttentionTensors& at = of.at;
+  const std::int64_t kv_head = head / (at.heads / at.kv_heads);
+  const std::int64_t begin = at.output_at(batch, query, head);
+  const std::int64_t value = at.value_at(batch, key, kv_head);
+  Real along = Real(0);
+  for (std::int64_t d = 0; d < at.value_dim; ++d) {
+    along += of.gradient.get<Real>(begin + d) * at.v.get<Real>(value + d);
+  }
+  return probability * (along - of.dots.get<Real>((batch * at.heads + head) * at.tokens + query));
+}
+
+template <class Real>
+CAIRN_HOST_DEVICE Real attention_probability(const AttentionTensors& at, std::int64_t batch,
+                                             std::int64_t query, std::int64_t head,
+                                             std::int64_t key) {
+  const std::int64_t kv_head = head / (at.heads / at.kv_heads);
+  const Real score =
+      at.score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head));
+  return std::exp(score - at.logsumexp.get<Real>(at.logsumexp_at(batch, query, head)));
+}
+
+// One query of one head for each index of [batch, heads, tokens].
+template <class Real>
+struct AttentionQueryGradient {
+  AttentionGradients of = {};
+  Elements query_gradient = {};
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const AttentionTensors& at = of.at;
+    const std::int64_t query = i % at.tokens;
+    const std::int64_t head = i / at.tokens % at.heads;
+    const std::int64_t batch = i / at.tokens / at.heads;
+    Real sums[kMaxHeadDim];
+    for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] = Real(0);
+    for (std::int64_t key = at.first_key(query); key < at.end_key(query); ++key) {
+      const Real probability = attention_probability<Real>(at, batch, query, head, key);
+      const Real g = score_gradient<Real>(of, batch, query, head, key, probability);
+      const std::int64_t begin = at.key_at(batch, key, head / (at.heads / at.kv_heads));
+      for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] += g * at.k.get<Real>(begin + d);
+    }
+    const std::int64_t begin = at.query_at(batch, query, head);
+    for (std::int64_t d = 0; d < at.head_dim; ++d) {
+      query_gradient.set<Real>(begin + d, sums[d] * static_cast<Real>(at.scale));
+    }
+  }
+};
+
+// One key of one head of keys for each index of [batch, kv_heads, keys]: over every query of every
+// head that reads it, in order.
+template <class Real>
+struct AttentionKeyGradient {
+  AttentionGradients of = {};
+  Elements key_gradient = {};
+  Elements value_gradient = {};
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const AttentionTensors& at = of.at;
+    const std::int64_t key = i % at.keys;
+    const std::int64_t kv_head = i / at.keys % at.kv_heads;
+    const std::int64_t batch = i / at.keys / at.kv_heads;
+    const std::int64_t group = at.heads / at.kv_heads;
+    Real key_sums[kMaxHeadDim];
+    Real value_sums[kMaxHeadDim];
+    for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] = Real(0);
+    for (std::int64_t d = 0; d < at.value_dim; ++d) value_sums[d] = Real(0);
+    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      for (std::int64_t query = 0; query < at.tokens; ++query) {
+        if (key < at.first_key(query) || key >= at.end_key(query)) continue;
+        const Real probability = attention_probability<Real>(at, batch, query, head, key);
+        const Real g = score_gradient<Real>(of, batch, query, head, key, probability);
+        const std::int64_t q = at.query_at(batch, query, head);
+        const std::int64_t o = at.output_at(batch, query, head);
+        for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] += g * at.q.get<Real>(q + d);
+        for (std::int64_t d = 0; d < at.value_dim; ++d) {
+          value_sums[d] += probability * of.gradient.get<Real>(o + d);
+        }
+      }
+    }
+    const std::int64_t k = at.key_at(batch, key, kv_head);
+    const std::int64_t v = at.value_at(batch, key, kv_head);
+    for (std::int64_t d = 0; d < at.head_dim; ++d) {
+      key_gradient.set<Real>(k + d, key_sums[d] * static_cast<Real>(at.scale));
+    }
+    for (std::int64_t d = 0; d < at.value_dim; ++d) value_gradient.set<Real>(v + d, value_sums[d]);
+  }
+};
+
+}  // namespace cairn
