@@ -11,6 +11,7 @@
 #include "cli/header.h"
 #include "cli/plan_checks.h"
 #include "cli/what_if.h"
+#include "executor/workspaces.h"
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "models/shapes_file.h"
@@ -65,6 +66,9 @@ class Planning {
     opened_ = open_model(request_);
     if (!options_.shapes) {
       report_.model = load_opened_model(request_, *opened_);
+      if (options_.for_executor) {
+        report_.model.graph = with_executor_workspaces(std::move(report_.model.graph));
+      }
       return;
     }
     load_shapes(read_document(*options_.shapes));
