@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "executor/device.h"
 #include "executor/functors/list.h"
@@ -56,24 +58,56 @@ void blas_product(const MatrixProduct& p, Gemm<Number> gemm) {
        Number(p.adds ? 1 : 0), static_cast<Number*>(p.c), static_cast<blasint>(p.c_row_stride));
 }
 
-// No BLAS of this machine need know bf16: sums in fp32, in one order.
+// Part of a bf16 matrix as fp32, [rows, columns], where the matrix is read transposed or not.
+void widen(const std::uint16_t* from, bool is_transposed, std::int64_t row_stride,
+           std::int64_t rows, std::int64_t columns, float* to) {
+#pragma omp parallel for schedule(static) if (rows * columns >= kFewest)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      to[row * columns + column] = float_of_bf16(
+          from[is_transposed ? column * row_stride + row : row * row_stride + column]);
+    }
+  }
+}
+
+// No BLAS need know bf16: blocks are widened, multiplied and summed in fp32, and rounded once.
 void bf16_product(const MatrixProduct& p) {
+  constexpr std::int64_t kBlockElements = std::int64_t{1} << 20;
   const auto* const a = static_cast<const std::uint16_t*>(p.a);
   const auto* const b = static_cast<const std::uint16_t*>(p.b);
   auto* const c = static_cast<std::uint16_t*>(p.c);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t row = 0; row < p.rows; ++row) {
-    for (std::int64_t column = 0; column < p.columns; ++column) {
-      std::uint16_t& out = c[row * p.c_row_stride + column];
-      float sum = p.adds ? float_of_bf16(out) : 0.0F;
-      for (std::int64_t i = 0; i < p.inner; ++i) {
-        const std::int64_t at_a =
-            p.a_is_transposed ? i * p.a_row_stride + row : row * p.a_row_stride + i;
-        const std::int64_t at_b =
-            p.b_is_transposed ? column * p.b_row_stride + i : i * p.b_row_stride + column;
-        sum += float_of_bf16(a[at_a]) * float_of_bf16(b[at_b]);
+  const std::int64_t side = std::clamp(kBlockElements / std::max<std::int64_t>(p.inner, 1),
+                                       std::int64_t{16}, std::int64_t{1024});
+  const std::int64_t block_rows = std::min(side, p.rows);
+  const std::int64_t block_columns = std::min(side, p.columns);
+  std::vector<float> wide_a(static_cast<std::size_t>(block_rows * p.inner));
+  std::vector<float> wide_b(static_cast<std::size_t>(block_columns * p.inner));
+  std::vector<float> sums(static_cast<std::size_t>(block_rows * block_columns));
+  for (std::int64_t column = 0; column < p.columns; column += block_columns) {
+    const std::int64_t columns = std::min(block_columns, p.columns - column);
+    widen(b + (p.b_is_transposed ? column * p.b_row_stride : column), p.b_is_transposed,
+          p.b_row_stride, p.inner, columns, wide_b.data());
+    for (std::int64_t row = 0; row < p.rows; row += block_rows) {
+      const std::int64_t rows = std::min(block_rows, p.rows - row);
+      widen(a + (p.a_is_transposed ? row : row * p.a_row_stride), p.a_is_transposed, p.a_row_stride,
+            rows, p.inner, wide_a.data());
+      blas_product<float>({.a = wide_a.data(),
+                           .b = wide_b.data(),
+                           .c = sums.data(),
+                           .rows = rows,
+                           .columns = columns,
+                           .inner = p.inner,
+                           .a_row_stride = std::max<std::int64_t>(p.inner, 1),
+                           .b_row_stride = columns,
+                           .c_row_stride = columns},
+                          cblas_sgemm);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        std::uint16_t* const out = c + (row + i) * p.c_row_stride + column;
+        const float* const sum = sums.data() + i * columns;
+        for (std::int64_t j = 0; j < columns; ++j) {
+          out[j] = bf16_of_float(p.adds ? float_of_bf16(out[j]) + sum[j] : sum[j]);
+        }
       }
-      out = bf16_of_float(sum);
     }
   }
 }

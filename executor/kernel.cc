@@ -124,7 +124,7 @@ std::vector<Array> matrices(const Array& array) {
 }  // namespace
 
 void multiply(Memory& memory, const Array& a, bool a_is_transposed, const Array& b,
-              bool b_is_transposed, const Array& c) {
+              bool b_is_transposed, const Array& c, bool adds) {
   const std::vector<Array> all_a = matrices(a);
   const std::vector<Array> all_b = matrices(b);
   const std::vector<Array> all_c = matrices(c);
@@ -145,7 +145,8 @@ void multiply(Memory& memory, const Array& a, bool a_is_transposed, const Array&
                               .b_is_transposed = b_is_transposed != mb.is_transposed,
                               .a_row_stride = ma.row_stride,
                               .b_row_stride = mb.row_stride,
-                              .c_row_stride = mc.row_stride});
+                              .c_row_stride = mc.row_stride,
+                              .adds = adds});
   }
 }
 

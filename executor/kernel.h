@@ -100,8 +100,8 @@ void apply(Memory& memory, const Array& out, const Array& a, const Array& b,
 // cast: itself where there is nothing to do, else a new array.
 Array summed_to(Memory& memory, const Array& gradient, const Array& operand);
 
-// c = a b, over the rows of all dims but the last two, which are the matrices'.
+// c = a b, or c = c + a b, over the rows of all dims but the last two, which are the matrices'.
 void multiply(Memory& memory, const Array& a, bool a_is_transposed, const Array& b,
-              bool b_is_transposed, const Array& c);
+              bool b_is_transposed, const Array& c, bool adds = false);
 
 }  // namespace cairn

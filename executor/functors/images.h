@@ -28,15 +28,6 @@ struct Windows {
                                           std::int64_t x) const {
     return ((n * channels + channel) * height + y) * width + x;
   }
-  CAIRN_HOST_DEVICE std::int64_t out_at(std::int64_t n, std::int64_t channel, std::int64_t y,
-                                        std::int64_t x) const {
-    return ((n * out_channels + channel) * out_height + y) * out_width + x;
-  }
-  // Of a weight [out_channels, channels / groups, kernel, kernel].
-  CAIRN_HOST_DEVICE std::int64_t weight_at(std::int64_t out_channel, std::int64_t channel,
-                                           std::int64_t ky, std::int64_t kx) const {
-    return ((out_channel * (channels / groups) + channel) * kernel + ky) * kernel + kx;
-  }
   CAIRN_HOST_DEVICE bool is_inside(std::int64_t y, std::int64_t x) const {
     return y >= 0 && y < height && x >= 0 && x < width;
   }
@@ -49,107 +40,51 @@ struct Windows {
   }
 };
 
-// One element of out for each index.
+// Windows as the columns of a matrix, so that a convolution of one sample is a product of matrices:
+// row (c, ky, kx) of `columns` is what each window reads there, zero outside of the image.
 template <class Real>
-struct ConvolutionForward {
+struct ImageColumns {
   Windows windows = {};
-  Elements out = {};
-  Elements image = {};
-  Elements weight = {};
-  Elements bias = {};
-  bool has_bias = false;
+  Elements columns = {};  // [channels * kernel * kernel, out_height * out_width]
+  Elements image = {};    // of one sample
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
     const Windows& w = windows;
     const std::int64_t x = i % w.out_width;
     const std::int64_t y = i / w.out_width % w.out_height;
-    const std::int64_t channel = i / w.out_width / w.out_height % w.out_channels;
-    const std::int64_t n = i / w.out_width / w.out_height / w.out_channels;
-    const std::int64_t group_channels = w.channels / w.groups;
-    const std::int64_t first = channel / (w.out_channels / w.groups) * group_channels;
-    Real sum = has_bias ? bias.get<Real>(channel) : Real(0);
-    for (std::int64_t c = 0; c < group_channels; ++c) {
-      for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-        for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-          const std::int64_t at_y = y * w.stride - w.padding + ky;
-          const std::int64_t at_x = x * w.stride - w.padding + kx;
-          if (!w.is_inside(at_y, at_x)) continue;
-          sum += image.get<Real>(w.image_at(n, first + c, at_y, at_x)) *
-                 weight.get<Real>(w.weight_at(channel, c, ky, kx));
-        }
-      }
-    }
-    out.set<Real>(i, sum);
+    const std::int64_t row = i / w.out_width / w.out_height;
+    const std::int64_t at_x = x * w.stride - w.padding + row % w.kernel;
+    const std::int64_t at_y = y * w.stride - w.padding + row / w.kernel % w.kernel;
+    const std::int64_t channel = row / w.kernel / w.kernel;
+    columns.set<Real>(
+        i, w.is_inside(at_y, at_x) ? image.get<Real>(w.image_at(0, channel, at_y, at_x)) : Real(0));
   }
 };
 
-// One pixel of the image for each index: the sum over the windows that read it. It is a transposed
-// convolution's forward too.
+// The other way: each pixel is the sum of the places of the columns that read it.
 template <class Real>
-struct ConvolutionImage {
+struct ColumnsImage {
   Windows windows = {};
   Elements image = {};
-  Elements out = {};
-  Elements weight = {};
-  Elements bias = {};
-  bool has_bias = false;
+  Elements columns = {};
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
     const Windows& w = windows;
     const std::int64_t x = i % w.width;
     const std::int64_t y = i / w.width % w.height;
-    const std::int64_t channel = i / w.width / w.height % w.channels;
-    const std::int64_t n = i / w.width / w.height / w.channels;
-    const std::int64_t group_channels = w.channels / w.groups;
-    const std::int64_t group_out = w.out_channels / w.groups;
-    const std::int64_t first = channel / group_channels * group_out;
-    Real sum = has_bias ? bias.get<Real>(channel) : Real(0);
-    for (std::int64_t o = first; o < first + group_out; ++o) {
-      for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-        const std::int64_t out_y = w.window_of(y, ky, w.out_height);
-        if (out_y < 0) continue;
-        for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-          const std::int64_t out_x = w.window_of(x, kx, w.out_width);
-          if (out_x < 0) continue;
-          sum += out.get<Real>(w.out_at(n, o, out_y, out_x)) *
-                 weight.get<Real>(w.weight_at(o, channel % group_channels, ky, kx));
-        }
+    const std::int64_t channel = i / w.width / w.height;
+    Real sum = Real(0);
+    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
+      const std::int64_t out_y = w.window_of(y, ky, w.out_height);
+      if (out_y < 0) continue;
+      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
+        const std::int64_t out_x = w.window_of(x, kx, w.out_width);
+        if (out_x < 0) continue;
+        const std::int64_t row = (channel * w.kernel + ky) * w.kernel + kx;
+        sum += columns.get<Real>((row * w.out_height + out_y) * w.out_width + out_x);
       }
     }
     image.set<Real>(i, sum);
-  }
-};
-
-// One element of the weight for each index: the sum over samples and windows.
-template <class Real>
-struct ConvolutionWeight {
-  Windows windows = {};
-  Elements weight = {};
-  Elements image = {};
-  Elements out = {};
-  std::int64_t batch = 0;
-
-  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
-    const Windows& w = windows;
-    const std::int64_t group_channels = w.channels / w.groups;
-    const std::int64_t kx = i % w.kernel;
-    const std::int64_t ky = i / w.kernel % w.kernel;
-    const std::int64_t c = i / w.kernel / w.kernel % group_channels;
-    const std::int64_t o = i / w.kernel / w.kernel / group_channels;
-    const std::int64_t channel = o / (w.out_channels / w.groups) * group_channels + c;
-    Real sum = Real(0);
-    for (std::int64_t n = 0; n < batch; ++n) {
-      for (std::int64_t y = 0; y < w.out_height; ++y) {
-        for (std::int64_t x = 0; x < w.out_width; ++x) {
-          const std::int64_t at_y = y * w.stride - w.padding + ky;
-          const std::int64_t at_x = x * w.stride - w.padding + kx;
-          if (!w.is_inside(at_y, at_x)) continue;
-          sum += image.get<Real>(w.image_at(n, channel, at_y, at_x)) *
-                 out.get<Real>(w.out_at(n, o, y, x));
-        }
-      }
-    }
-    weight.set<Real>(i, sum);
   }
 };
 

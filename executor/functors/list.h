@@ -38,9 +38,9 @@ using FunctorsOf = FunctorList<
     MeanLogOf<Real>, CrossEntropyGradient<Real>, Lookup<Real>, LookupGradient<Real>,
     TableProduct<Real>, MaskCausal<Real>, MaskCausalGradient<Real>, AttentionForward<Real>,
     AttentionDots<Real>, AttentionQueryGradient<Real>, AttentionKeyGradient<Real>, AdamWStep<Real>,
-    SgdStep<Real>, ConvolutionForward<Real>, ConvolutionImage<Real>, ConvolutionWeight<Real>,
-    MaxPool<Real>, MaxPoolGradient<Real>, AveragePool<Real>, AveragePoolGradient<Real>,
-    AdaptivePool<Real>, AdaptivePoolGradient<Real>, ChannelNorm<Real>, ChannelNormGradient<Real>>;
+    SgdStep<Real>, ImageColumns<Real>, ColumnsImage<Real>, MaxPool<Real>, MaxPoolGradient<Real>,
+    AveragePool<Real>, AveragePoolGradient<Real>, AdaptivePool<Real>, AdaptivePoolGradient<Real>,
+    ChannelNorm<Real>, ChannelNormGradient<Real>>;
 
 template <class... Lists>
 struct Joined;

@@ -26,6 +26,93 @@ Windows windows_between(const Op& op, const Shape& image, const Shape& out) {
 // --- Convolutions
 // ---------------------------------------------------------------------------------
 
+// A convolution as products of matrices, a sample and group at a time: the weight is
+// [out channels, channels * kernel * kernel] of its group, the image's windows are columns
+// (im2col: Chellapilla et al. 2006).
+class Convolution {
+ public:
+  // `workspaces`: of the run, which keeps the columns of one sample to its end.
+  Convolution(Memory& memory, const Op& op, const Array& image, const Array& out,
+              std::vector<Array>& workspaces)
+      : memory_(memory), windows_(windows_between(op, image.shape, out.shape)) {
+    if (is_pointwise()) return;
+    columns_ = memory.make(image.type, {windows_.groups, column_rows(), pixels()});
+    workspaces.push_back(columns_);
+  }
+
+  void to_out(const Array& image, const Array& weight, const Array& out) const {
+    for (std::int64_t n = 0; n < image.shape[0]; ++n) {
+      multiply(memory_, weight_matrix(weight), false, columns_of(image, n), false,
+               out_matrix(out, n));
+    }
+  }
+
+  // What `to_out` does, transposed: the gradient of its image.
+  void to_image(const Array& out, const Array& weight, const Array& image) const {
+    for (std::int64_t n = 0; n < image.shape[0]; ++n) {
+      const Array sample = sample_of(image, n);
+      const Array columns = is_pointwise() ? pointwise_columns(sample) : columns_;
+      multiply(memory_, weight_matrix(weight), true, out_matrix(out, n), false, columns);
+      if (is_pointwise()) continue;
+      with_real(image.type, [&](auto real) {
+        launch(memory_.device(), element_count(sample),
+               ColumnsImage<decltype(real)>{windows_, elements(sample), elements(columns_)});
+      });
+    }
+  }
+
+  void to_weight(const Array& image, const Array& out, const Array& weight) const {
+    for (std::int64_t n = 0; n < image.shape[0]; ++n) {
+      multiply(memory_, out_matrix(out, n), false, columns_of(image, n), true,
+               weight_matrix(weight), n > 0);
+    }
+  }
+
+ private:
+  std::int64_t pixels() const { return windows_.out_height * windows_.out_width; }
+  std::int64_t column_rows() const {
+    return windows_.channels / windows_.groups * windows_.kernel * windows_.kernel;
+  }
+  // Its columns are the image itself.
+  bool is_pointwise() const {
+    return windows_.kernel == 1 && windows_.stride == 1 && windows_.padding == 0;
+  }
+
+  static Array sample_of(const Array& array, std::int64_t n) { return part_of_dim(array, 0, n, 1); }
+
+  Array pointwise_columns(const Array& sample) const {
+    return reshaped(sample, {windows_.groups, column_rows(), pixels()});
+  }
+
+  Array columns_of(const Array& image, std::int64_t n) const {
+    const Array sample = sample_of(image, n);
+    if (is_pointwise()) return pointwise_columns(sample);
+    with_real(image.type, [&](auto real) {
+      launch(memory_.device(), element_count(columns_),
+             ImageColumns<decltype(real)>{windows_, elements(columns_), elements(sample)});
+    });
+    return columns_;
+  }
+
+  Array out_matrix(const Array& out, std::int64_t n) const {
+    return reshaped(sample_of(out, n),
+                    {windows_.groups, windows_.out_channels / windows_.groups, pixels()});
+  }
+
+  Array weight_matrix(const Array& weight) const {
+    return reshaped(weight,
+                    {windows_.groups, windows_.out_channels / windows_.groups, column_rows()});
+  }
+
+  Memory& memory_;
+  Windows windows_ = {};
+  Array columns_ = {};
+};
+
+void add_channel_bias(Memory& memory, const Array& out, const Array& bias) {
+  apply(memory, out, out, reshaped(bias, {bias.shape[0], 1, 1}), Sum{});
+}
+
 void conv_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   const OpAttributes& attributes = run.op.attributes;
@@ -35,13 +122,8 @@ void conv_forward(ForwardRun& run) {
   run.outputs = {
       run.memory.make(x.type, {x.shape[0], attributes.width, side(x.shape[2]), side(x.shape[3])})};
   const Array& out = run.outputs[0];
-  const bool has_bias = run.inputs.size() > 2;
-  with_real(x.type, [&](auto real) {
-    launch(run.memory.device(), element_count(out),
-           ConvolutionForward<decltype(real)>{
-               windows_between(run.op, x.shape, out.shape), elements(out), elements(x),
-               elements(run.inputs[1]), has_bias ? elements(run.inputs[2]) : Elements{}, has_bias});
-  });
+  Convolution(run.memory, run.op, x, out, run.workspaces).to_out(x, run.inputs[1], out);
+  if (run.inputs.size() > 2) add_channel_bias(run.memory, out, run.inputs[2]);
 }
 
 // The sum over all but the channels.
@@ -60,22 +142,15 @@ Array channel_sum(Memory& memory, const Array& gradient) {
 void conv_backward(BackwardRun& run) {
   const Array& x = run.inputs[0];
   const Array& gradient = run.output_gradients[0];
-  const Windows windows = windows_between(run.op, x.shape, gradient.shape);
-  Device& device = run.memory.device();
-  with_real(x.type, [&](auto real) {
-    using Real = decltype(real);
-    if (run.wants[0]) {
-      run.gradients[0].array = run.memory.make(x.type, x.shape);
-      launch(device, element_count(x),
-             ConvolutionImage<Real>{windows, elements(run.gradients[0].array), elements(gradient),
-                                    elements(run.inputs[1]), Elements{}, false});
-    }
-    if (!run.wants[1]) return;
+  const Convolution convolution(run.memory, run.op, x, gradient, run.workspaces);
+  if (run.wants[0]) {
+    run.gradients[0].array = run.memory.make(x.type, x.shape);
+    convolution.to_image(gradient, run.inputs[1], run.gradients[0].array);
+  }
+  if (run.wants[1]) {
     run.gradients[1].array = run.memory.make(x.type, run.inputs[1].shape);
-    launch(device, element_count(run.gradients[1].array),
-           ConvolutionWeight<Real>{windows, elements(run.gradients[1].array), elements(x),
-                                   elements(gradient), x.shape[0]});
-  });
+    convolution.to_weight(x, gradient, run.gradients[1].array);
+  }
   if (run.inputs.size() > 2 && run.wants[2]) {
     run.gradients[2].array = channel_sum(run.memory, gradient);
   }
@@ -91,34 +166,22 @@ void conv_transpose_forward(ForwardRun& run) {
   run.outputs = {
       run.memory.make(x.type, {x.shape[0], attributes.width, side(x.shape[2]), side(x.shape[3])})};
   const Array& out = run.outputs[0];
-  const bool has_bias = run.inputs.size() > 2;
-  with_real(x.type, [&](auto real) {
-    launch(run.memory.device(), element_count(out),
-           ConvolutionImage<decltype(real)>{
-               windows_between(run.op, out.shape, x.shape), elements(out), elements(x),
-               elements(run.inputs[1]), has_bias ? elements(run.inputs[2]) : Elements{}, has_bias});
-  });
+  Convolution(run.memory, run.op, out, x, run.workspaces).to_image(x, run.inputs[1], out);
+  if (run.inputs.size() > 2) add_channel_bias(run.memory, out, run.inputs[2]);
 }
 
 void conv_transpose_backward(BackwardRun& run) {
   const Array& x = run.inputs[0];
   const Array& gradient = run.output_gradients[0];
-  const Windows windows = windows_between(run.op, gradient.shape, x.shape);
-  Device& device = run.memory.device();
-  with_real(x.type, [&](auto real) {
-    using Real = decltype(real);
-    if (run.wants[0]) {
-      run.gradients[0].array = run.memory.make(x.type, x.shape);
-      launch(device, element_count(x),
-             ConvolutionForward<Real>{windows, elements(run.gradients[0].array), elements(gradient),
-                                      elements(run.inputs[1]), Elements{}, false});
-    }
-    if (!run.wants[1]) return;
+  const Convolution convolution(run.memory, run.op, gradient, x, run.workspaces);
+  if (run.wants[0]) {
+    run.gradients[0].array = run.memory.make(x.type, x.shape);
+    convolution.to_out(gradient, run.inputs[1], run.gradients[0].array);
+  }
+  if (run.wants[1]) {
     run.gradients[1].array = run.memory.make(x.type, run.inputs[1].shape);
-    launch(device, element_count(run.gradients[1].array),
-           ConvolutionWeight<Real>{windows, elements(run.gradients[1].array), elements(gradient),
-                                   elements(x), x.shape[0]});
-  });
+    convolution.to_weight(gradient, x, run.gradients[1].array);
+  }
   if (run.inputs.size() > 2 && run.wants[2]) {
     run.gradients[2].array = channel_sum(run.memory, gradient);
   }
