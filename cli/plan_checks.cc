@@ -56,6 +56,8 @@ void refuse_contradictions(const PlanOptions& options) {
               "--csv prints the rows of --frontier; --compare has --json");
   refuse_both(options.shapes && options.frontier,
               "--shapes and --frontier: a frontier is of one shape; expected --batch and --tokens");
+  refuse_both(options.shapes && options.costs,
+              "--shapes and --costs: costs are measured of one shape; expected one of them");
   refuse_both(
       options.output == "-" && (options.json || options.csv || options.compare || options.frontier),
       "-o -: the plan file is all that goes to stdout; expected -o FILE");

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/costs_option.h"
 #include "cli/header.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
@@ -115,6 +116,7 @@ Command add_plan_command(CLI::App& app) {
   add_plan_options(*command, *options);
   add_model_options(*command, options->model);
   add_gpu_option(*command, options->gpu);
+  add_costs_option(*command, options->costs);
   add_json_option(*command, options->json);
   command->footer(
       "Example: cairn plan llama-3.2-1b --batch 4 --gpu rtx4090 --for hf -o plan.yaml\n"

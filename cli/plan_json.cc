@@ -1,3 +1,4 @@
+#include "cli/costs_option.h"
 #include "cli/frontier_rows.h"
 #include "cli/json.h"
 #include "cli/plan_report.h"
@@ -166,6 +167,7 @@ std::string plan_json(const PlanReport& report) {
   document["extent"] = std::string(extent_name(report.extent));
   document["target"] = std::string(target_name(report.target));
   document["gpu"] = report.gpu ? Json(report.gpu->id) : Json();
+  document["costs"] = costs_json(report.costs);
   document["algorithm"] = strategy_name(report.strategy);
   document["keep"] = names_of(report.model.graph, report.pinned.keep);
   document["recompute"] = names_of(report.model.graph, report.pinned.recompute);

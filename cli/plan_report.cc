@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/costs_option.h"
 #include "cli/frozen_layers.h"
 #include "cli/header.h"
 #include "cli/plan_checks.h"
@@ -65,6 +66,7 @@ class Planning {
     opened_ = open_model(request_);
     if (!options_.shapes) {
       report_.model = load_opened_model(request_, *opened_);
+      report_.costs = requested_costs(options_.costs, request_, report_.model);
       return;
     }
     load_shapes(read_document(*options_.shapes));
@@ -97,8 +99,14 @@ class Planning {
   }
 
   Setting setting(Extent extent) const {
-    return {
-        .extent = extent, .step = request_.step, .device = report_.gpu ? &*report_.gpu : nullptr};
+    return {.extent = extent,
+            .step = request_.step,
+            .device = report_.gpu ? &*report_.gpu : nullptr,
+            .rest_ns = step_rest_ns()};
+  }
+
+  std::int64_t step_rest_ns() const {
+    return report_.costs ? rest_ns(*report_.costs) : std::int64_t{0};
   }
 
   PlanRequest request(const Strategy& strategy) const {
@@ -112,7 +120,9 @@ class Planning {
   std::int64_t step_cost_of(const Graph& graph) {
     const OpCosts costs = op_costs(graph, report_.gpu ? &*report_.gpu : nullptr);
     report_.unit = costs.unit;
-    return checked_multiply(costs.step, request_.step.micro_batches, "cost of a step");
+    constexpr std::string_view kWhat = "cost of a step";
+    return checked_add(checked_multiply(costs.step, request_.step.micro_batches, kWhat),
+                       step_rest_ns(), kWhat);
   }
 
   void measure_keep_all() {

@@ -10,6 +10,7 @@
 #include "cli/model_options.h"
 #include "cli/pinned_tensors.h"
 #include "graph/device_spec.h"
+#include "graph/measured_costs.h"
 #include "models/load_model.h"
 #include "planner/plan_for_budget.h"
 
@@ -21,6 +22,7 @@ namespace cairn {
 struct PlanOptions {
   ModelOptions model = {};
   std::optional<std::string> gpu = {};
+  std::optional<std::string> costs = {};
   std::optional<std::string> budget = {};
   std::string algorithm = "auto";
   std::optional<std::string> target = {};
@@ -63,7 +65,8 @@ struct UnrestrictedCosts {
 struct PlanReport {
   LoadedModel model = {};              // of several shapes the one with the largest peak
   ModelRequest request = {};           // that made it, where there are no shapes
-  std::optional<DeviceSpec> gpu = {};  // whose speed it is
+  std::optional<DeviceSpec> gpu = {};  // whose speed it is, where nothing was measured
+  std::optional<MeasuredCosts> costs = {};
   Strategy strategy = {.algorithm = Algorithm::kAuto};
   Target target = Target::kTorch;
   Extent extent = Extent::kNeeded;

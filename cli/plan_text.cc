@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/costs_option.h"
 #include "cli/header.h"
 #include "cli/peak.h"
 #include "cli/plan_report.h"
@@ -303,6 +304,7 @@ std::string plan_verdict(const PlanReport& report) {
 std::string plan_text(const PlanReport& report) {
   std::string text = model_header(report.model);
   if (report.gpu) text += gpu_header(*report.gpu);
+  text += costs_header(report.costs);
   text += extent_header(report.extent) + target_line(report);
   if (report.budget) text += budget_line(report);
   if (report.answer) {

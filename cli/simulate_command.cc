@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/costs_option.h"
 #include "cli/frozen_layers.h"
 #include "cli/header.h"
 #include "cli/json.h"
@@ -29,6 +30,7 @@ constexpr std::size_t kMostRows = 100;
 struct SimulateOptions {
   ModelOptions model = {};
   std::optional<std::string> gpu = {};
+  std::optional<std::string> costs = {};
   std::optional<std::string> checkpointing = {};
   std::optional<std::string> extent = {};
   std::optional<std::string> plan = {};
@@ -42,6 +44,7 @@ struct Simulation {
   ModelRequest request = {};
   LoadedModel model = {};
   std::optional<DeviceSpec> gpu = {};
+  std::optional<MeasuredCosts> costs = {};
   Evaluation evaluation = {};
   std::size_t top_count = 0;
 };
@@ -84,6 +87,7 @@ Simulation simulate_model(const SimulateOptions& options) {
     std::string note = precision_note(simulation.model, *simulation.gpu);
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }
+  simulation.costs = requested_costs(options.costs, simulation.request, simulation.model);
   const Graph& graph = simulation.model.graph;
   for (std::string& note : frozen_layer_notes(graph)) {
     simulation.model.notes.push_back(std::move(note));
@@ -91,9 +95,11 @@ Simulation simulate_model(const SimulateOptions& options) {
   Plan plan = file ? read_plan_of(*file, simulation.request, simulation.model, extent)
                    : make_plan(graph, requested_strategy(options.checkpointing, simulation.request),
                                requested_extent(options.extent, simulation.request));
-  simulation.evaluation = evaluate_plan(graph, std::move(plan),
-                                        {.step = simulation.model.recipe.step,
-                                         .device = simulation.gpu ? &*simulation.gpu : nullptr});
+  simulation.evaluation =
+      evaluate_plan(graph, std::move(plan),
+                    {.step = simulation.model.recipe.step,
+                     .device = simulation.gpu ? &*simulation.gpu : nullptr,
+                     .rest_ns = simulation.costs ? rest_ns(*simulation.costs) : std::int64_t{0}});
   return simulation;
 }
 
@@ -132,6 +138,7 @@ std::string simulate_text(const Simulation& simulation, bool all_steps) {
   const Evaluation& evaluation = simulation.evaluation;
   std::string text = model_header(simulation.model);
   if (simulation.gpu) text += gpu_header(*simulation.gpu);
+  text += costs_header(simulation.costs);
   text += extent_header(simulation.evaluation.plan.extent);
   text += "\n" + summary_text(simulation);
   if (simulation.gpu) text += fits_text(simulation);
@@ -159,6 +166,7 @@ std::string simulate_json(const Simulation& simulation) {
   add_model(document, simulation.model);
   document["extent"] = std::string(extent_name(simulation.evaluation.plan.extent));
   document["gpu"] = simulation.gpu ? Json(simulation.gpu->id) : Json();
+  document["costs"] = costs_json(simulation.costs);
   document["checkpointing"] = evaluation.name;
   document["resident_bytes"] = trace.resident_bytes;
   document["peak_bytes"] = trace.peak_bytes;
@@ -213,6 +221,7 @@ Command add_simulate_command(CLI::App& app) {
       "Catalogue name; config.json or its folder; model,\ngraph or plan file; org/name in the "
       "Hugging Face\ncache");
   add_gpu_option(*command, options->gpu);
+  add_costs_option(*command, options->costs);
   add_checkpointing_option(*command, options->checkpointing);
   command->add_option("--plan", options->plan, "A plan file for MODEL, instead of a strategy")
       ->type_name("FILE");

@@ -26,6 +26,10 @@ std::int64_t experts_per_token(const Graph& graph, const Op& op) {
 
 }  // namespace
 
+std::optional<std::int64_t> known_time_ns(const Cost& cost) {
+  return cost.measured_ns ? cost.measured_ns : cost.time_ns;
+}
+
 bool is_view(const Graph& graph, TensorId tensor) {
   return graph.storage(graph.tensor(tensor).storage).owner != tensor;
 }

@@ -67,8 +67,12 @@ struct Cost {
   std::int64_t moved_bytes = 0;     // read from and written to device memory
   std::int64_t kernel_count = 1;    // launches
   bool is_matmul = false;           // runs at the tensor cores' rate, else at the vector rate
-  std::optional<std::int64_t> time_ns = {};  // stated or measured; overrides the roofline
+  std::optional<std::int64_t> time_ns = {};      // stated; overrides the roofline
+  std::optional<std::int64_t> measured_ns = {};  // by an executor; overrides what is stated
 };
+
+// Measured, else stated; empty where a device has to say.
+std::optional<std::int64_t> known_time_ns(const Cost& cost);
 
 enum class RecomputePolicy {
   kYes,
@@ -117,7 +121,8 @@ struct OpAttributes {
   double capacity = 0.0;   // dispatch: most rows of an expert over the mean; 0: dropless
 
   // The number of a kind that has one: the exponent of pow, the factor of scale, the term of
-  // add_scalar, clamp's limit, the epsilon of a norm, attention's factor. Only an executor reads it.
+  // add_scalar, clamp's limit, the epsilon of a norm, attention's factor. Only an executor reads
+  // it.
   std::optional<double> constant = {};
 };
 

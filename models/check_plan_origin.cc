@@ -161,8 +161,8 @@ Position place_of(const Document& document, const Differences& differences) {
 }  // namespace
 
 void check_plan_origin(const Document& document, const ModelRequest& request,
-                       const LoadedModel& model) {
-  const PlanOrigin then = read_plan_origin(document);
+                       const LoadedModel& model, const OriginFile& file) {
+  const PlanOrigin then = read_plan_origin(document, file);
   if (!then.graph) return;
   const PlanOrigin now = plan_origin(request, model);
   if (then.graph->parts == now.graph->parts) return;
@@ -177,7 +177,7 @@ void check_plan_origin(const Document& document, const ModelRequest& request,
     differences.texts.push_back(fmt::format("op {} is not in this graph", in_quotes(name)));
   }
   fail_at(document, place,
-          fmt::format("this plan is for another graph: {}", fmt::join(differences.texts, "; ")));
+          fmt::format("{} another graph: {}", file.is_for, fmt::join(differences.texts, "; ")));
 }
 
 }  // namespace cairn

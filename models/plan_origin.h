@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/fingerprint.h"
@@ -11,9 +12,20 @@
 #include "models/model_request.h"
 
 // What a plan file says of the graph that its plan is for: how that graph is made, and how to know
-// it again. Both are optional: a plan that somebody writes by hand has neither.
+// it again. Both are optional: a plan that somebody writes by hand has neither. A cost file says
+// the same of the graph that was measured.
 
 namespace cairn {
+
+// A file that has these parts, as messages name it.
+struct OriginFile {
+  std::string_view version_key = "cairn_plan";
+  std::string_view what = "a plan";
+  std::string_view is_for = "this plan is for";
+};
+inline constexpr OriginFile kPlanOrigin = {};
+inline constexpr OriginFile kCostOrigin = {
+    .version_key = "cairn_costs", .what = "a cost file", .is_for = "these costs are of"};
 
 struct PlanOrigin {
   std::optional<ModelRequest> model = {};  // with the defaults as they were taken
@@ -28,7 +40,7 @@ PlanOrigin plan_origin(const ModelRequest& request, const LoadedModel& model, co
 
 // The parts 'model' and 'graph' of a plan file, its paths as seen from here; whether they are there
 // is not looked at. Throws InputError at the place, for another version of the format too.
-PlanOrigin read_plan_origin(const Document& document);
+PlanOrigin read_plan_origin(const Document& document, const OriginFile& file = kPlanOrigin);
 
 // Whether a plan file has regions. What they are is not looked at.
 bool has_regions(const Document& plan_file);
@@ -51,6 +63,6 @@ std::vector<RequestWord> request_words(const ModelRequest& request, bool is_file
 // Throws InputError at the place where the file says of its graph what is not true of this one:
 // what was asked for then and now, which part of the graph differs, and from which op on.
 void check_plan_origin(const Document& document, const ModelRequest& request,
-                       const LoadedModel& model);
+                       const LoadedModel& model, const OriginFile& file = kPlanOrigin);
 
 }  // namespace cairn

@@ -17,13 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhat = "a plan";
 constexpr std::int64_t kFormatVersion = 1;
 
 class ModelPartReader {
  public:
-  ModelPartReader(const Document& document, const Node& node)
-      : fields_(document, node, fmt::format("{}: key 'model'", kWhat)),
+  ModelPartReader(const Document& document, const Node& node, std::string_view what)
+      : fields_(document, node, fmt::format("{}: key 'model'", what)),
         document_(document),
         folder_(fs::path(document.file_name).parent_path()) {}
 
@@ -126,9 +125,9 @@ void read_marks(Fields& fields, Fingerprint& fingerprint) {
   }
 }
 
-Fingerprint read_graph_part(const Document& document, const Node& node) {
+Fingerprint read_graph_part(const Document& document, const Node& node, std::string_view what) {
   constexpr std::size_t kDigits = 16;
-  Fields fields(document, node, fmt::format("{}: key 'graph'", kWhat));
+  Fields fields(document, node, fmt::format("{}: key 'graph'", what));
   Fingerprint fingerprint{.op_count = read_count(fields, "ops"),
                           .tensor_count = read_count(fields, "tensors")};
   const std::uint64_t whole = read_hex(fields, "fingerprint", fields.text("fingerprint"), kDigits);
@@ -157,18 +156,19 @@ bool has_regions(const Document& plan_file) {
   });
 }
 
-PlanOrigin read_plan_origin(const Document& document) {
+PlanOrigin read_plan_origin(const Document& document, const OriginFile& file) {
   PlanOrigin origin;
-  Fields root(document, document.root, std::string(kWhat));
-  if (const std::int64_t version = root.integer("cairn_plan"); version != kFormatVersion) {
-    root.fail_at_key("cairn_plan",
+  Fields root(document, document.root, std::string(file.what));
+  if (const std::int64_t version = root.integer(file.version_key); version != kFormatVersion) {
+    root.fail_at_key(file.version_key,
                      fmt::format("expected version {}, found {}", kFormatVersion, version));
   }
   if (const Node* model = root.find("model")) {
-    ModelPartReader(document, *model).read(origin);
+    ModelPartReader(document, *model, file.what).read(origin);
     origin.model->is_checkpointed = has_regions(document);
   }
-  if (const Node* graph = root.find("graph")) origin.graph = read_graph_part(document, *graph);
+  if (const Node* graph = root.find("graph"))
+    origin.graph = read_graph_part(document, *graph, file.what);
   return origin;
 }
 

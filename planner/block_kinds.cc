@@ -94,8 +94,8 @@ class KindNumbering {
     add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(op.kind)));
     add_flags(
         {op.has_backward, op.in_place, op.saves_after_forward, op.sweep_workspace_bytes.has_value(),
-         op.forward.is_matmul, op.forward.time_ns.has_value(), op.backward.is_matmul,
-         op.backward.time_ns.has_value(), op.recompute == RecomputePolicy::kNever,
+         op.forward.is_matmul, known_time_ns(op.forward).has_value(), op.backward.is_matmul,
+         known_time_ns(op.backward).has_value(), op.recompute == RecomputePolicy::kNever,
          op.recompute == RecomputePolicy::kReplayRandom, op.side_effect == SideEffect::kOnce});
     add(op.workspace_bytes);
     add(op.backward_workspace_bytes);
@@ -118,7 +118,7 @@ class KindNumbering {
     add(cost.executed_flops);
     add(cost.moved_bytes);
     add(cost.kernel_count);
-    add(cost.time_ns.value_or(0));
+    add(known_time_ns(cost).value_or(0));
   }
 
   void add_made(const std::vector<TensorId>& made) {

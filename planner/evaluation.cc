@@ -34,7 +34,7 @@ Evaluation evaluate_plan(const Graph& graph, Plan plan, const Setting& setting) 
   evaluation.schedule = lower_training_step(graph, setting.step, lower(graph, evaluation.plan));
   evaluation.trace = simulate(graph, evaluation.plan, evaluation.schedule);
   evaluation.step_flops = step_flops(graph, setting.step);
-  evaluation.time = schedule_time(graph, evaluation.schedule, setting.device);
+  evaluation.time = schedule_time(graph, evaluation.schedule, setting.device, setting.rest_ns);
   check_with_validator(graph, setting.step, evaluation);
   return evaluation;
 }

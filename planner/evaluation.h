@@ -24,6 +24,7 @@ struct Setting {
   Extent extent = Extent::kPrefix;
   TrainingStep step = {};
   const DeviceSpec* device = nullptr;
+  std::int64_t rest_ns = 0;  // measured: of a training step besides its ops (sim/roofline.h)
 };
 
 struct Evaluation {

@@ -27,7 +27,7 @@ OpCosts summed(const Graph& graph, CostUnit unit, const CostOf& cost) {
 bool has_times(const Graph& graph, const DeviceSpec* device) {
   if (device != nullptr && device->has_rates) return true;
   return std::all_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
-    return op.forward.time_ns && (!op.has_backward || op.backward.time_ns);
+    return known_time_ns(op.forward) && (!op.has_backward || known_time_ns(op.backward));
   });
 }
 

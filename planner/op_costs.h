@@ -13,7 +13,7 @@
 namespace cairn {
 
 enum class CostUnit {
-  kNanoseconds,  // each op has a stated time, or the device has rates to derive one
+  kNanoseconds,  // each op's time is measured or stated, or the device has rates to derive one
   kFlops,        // else, where some op has FLOPs
   kRecomputes,   // else: each run of an op costs 1
 };

@@ -43,7 +43,7 @@ double matmul_rate(const Graph& graph, const Op& op, const DeviceSpec& device) {
 // Empty where neither the op nor a device says.
 std::optional<std::int64_t> cost_time_ns(const Graph& graph, const Op& op, const Cost& cost,
                                          const DeviceSpec* device) {
-  if (cost.time_ns) return cost.time_ns;
+  if (const std::optional<std::int64_t> known_ns = known_time_ns(cost)) return known_ns;
   if (is_free(graph, op, cost)) return 0;
   if (device == nullptr || !device->has_rates) return std::nullopt;
   return op_time_ns(graph, op, cost, *device);
@@ -53,7 +53,7 @@ std::optional<std::int64_t> cost_time_ns(const Graph& graph, const Op& op, const
 
 std::int64_t op_time_ns(const Graph& graph, const Op& op, const Cost& cost,
                         const DeviceSpec& device) {
-  if (cost.time_ns) return *cost.time_ns;
+  if (const std::optional<std::int64_t> known_ns = known_time_ns(cost)) return *known_ns;
   if (is_free(graph, op, cost)) return 0;
   CAIRN_CHECK(device.has_rates, device.id);
   std::int64_t ns = checked_multiply(cost.kernel_count, device.launch_ns,
@@ -67,9 +67,9 @@ std::int64_t op_time_ns(const Graph& graph, const Op& op, const Cost& cost,
 }
 
 std::optional<ScheduleTime> schedule_time(const Graph& graph, const Schedule& schedule,
-                                          const DeviceSpec* device) {
+                                          const DeviceSpec* device, std::int64_t rest_ns) {
   constexpr std::string_view kWhat = "the time of the schedule";
-  ScheduleTime time;
+  ScheduleTime time{.total_ns = rest_ns};
   for (const Step& step : schedule.steps) {
     if (step.op == kNoOp) continue;
     const Op& op = graph.op(step.op);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/chain_file.h"
+#include "models/cost_file.h"
 #include "models/family.h"
 #include "models/gpu_catalogue.h"
 #include "models/load_model.h"
@@ -24,11 +25,11 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   CHECK(files ==
         std::vector<std::string>{
             "two_blocks.yaml", "chain.json", "two_blocks_plan.yaml", "two_blocks_sqrt.yaml",
-            "shapes.yaml", "families/gated_mlp.yaml", "families/gated_mlp_mine.yaml",
-            "sections/language_model.yaml", "layers/geglu_eager.yaml", "layers/gated.yaml",
-            "layers/loss_without_logits.yaml", "layers/lora_lab.yaml", "layers/loss_in_chunks.yaml",
-            "catalogue/gated-mlp-tiny.yaml", "gated/config.json", "gpus/lab.yaml",
-            "recipes/lab-qlora.yaml", "my_runs.yaml"});
+            "two_blocks_costs.yaml", "shapes.yaml", "families/gated_mlp.yaml",
+            "families/gated_mlp_mine.yaml", "sections/language_model.yaml",
+            "layers/geglu_eager.yaml", "layers/gated.yaml", "layers/loss_without_logits.yaml",
+            "layers/lora_lab.yaml", "layers/loss_in_chunks.yaml", "catalogue/gated-mlp-tiny.yaml",
+            "gated/config.json", "gpus/lab.yaml", "recipes/lab-qlora.yaml", "my_runs.yaml"});
 
   const Layer adapted = parse_layer(read_document(folder.path() / "layers/lora_lab.yaml"));
   CHECK(adapted.adapter_type == "parameter");
@@ -58,7 +59,12 @@ TEST_CASE("the example files of docs/formats.md are read as the page says") {
   write_plan_file(folder.path() / "again.yaml", request, model, sqrt);
   CHECK(read_document(folder.path() / "again.yaml").text == document.text);
 
-  const std::vector<BatchShape> shapes = read_shapes(read_document(folder.path() / files[4]));
+  const Document measured = read_document(folder.path() / files[4]);
+  const MeasuredCosts costs = read_costs(measured, plain);
+  CHECK(costs.ops.size() == 5);
+  CHECK(cost_file_text(costs, read_plan_origin(measured, kCostOrigin)) == measured.text);
+
+  const std::vector<BatchShape> shapes = read_shapes(read_document(folder.path() / files[5]));
   CHECK(shapes.size() == 2);
   CHECK(shapes[0].weight == 3);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks sample graphs and plans against the schemas of docs/schema/ with a real validator.
+"""Checks sample graphs, plans and costs against the schemas of docs/schema/ with a real validator.
 
 Needs the Python modules jsonschema and yaml; without them everything is reported as skipped.
 tests/docs/schema_test.cc checks the same with no module at all, but knows less of JSON Schema.
@@ -25,6 +25,7 @@ WRONG_MEANING = ("inner_begins_outside", "inner_keep", "inner_leaves_parent", "k
                  "model_optimizer", "optimizer", "where_available_twice", "in_backward_and_accumulate",
                  "in_backward_and_keep_gradients", "in_backward_and_foreach",
                  "in_backward_and_main_gradients", "keep_and_main_gradients",
+                 "another_graph", "no_backward", "op_missing", "op_twice", "ops_missing",
                  "key_twice", "key_of_region_twice")  # which most readers of YAML let pass
 
 # What is no YAML at all.
@@ -39,11 +40,15 @@ def cases() -> list[tuple[str, Path, bool]]:
              if path.stem not in NO_YAML]
     recipes = [path for path in sorted((ROOT / "tests/models/bad/recipes").glob("*.yaml"))
                if path.stem not in NO_YAML]
+    costs = [path for path in sorted((ROOT / "tests/models/bad/costs").glob("*.yaml"))
+             if path.stem not in NO_YAML]
     return ([("plain_graph", path, True) for path in right]
             + [("plain_graph", path, False) for path in wrong]
             + [("plan", path, path.stem in WRONG_MEANING) for path in plans]
             + [("recipe", path, path.stem in WRONG_MEANING) for path in recipes]
             + [("recipe", path, True) for path in sorted((ROOT / "models/recipes").glob("*.yaml"))]
+            + [("costs", path, path.stem in WRONG_MEANING) for path in costs]
+            + [("costs", ROOT / "tests/cli/files/two_branches_costs.yaml", True)]
             + [("plan", ROOT / "tests/cli/files/two_blocks_every_layer.yaml", True)]
             + [("measurements", path, True)
                for path in sorted((ROOT / "tests" / "measured").glob("*.yaml"))
@@ -61,7 +66,7 @@ def main() -> int:
         return 0
     validators = {}
     registry = referencing.Registry()  # a schema refers to an earlier one by its file's name
-    for name in ("plain_graph", "plan", "measurements", "recipe"):
+    for name in ("plain_graph", "plan", "measurements", "recipe", "costs"):
         schema = json.loads((ROOT / f"docs/schema/{name}.schema.json").read_text("utf-8"))
         jsonschema.Draft202012Validator.check_schema(schema)
         registry = registry.with_resource(f"{name}.schema.json",
