@@ -25,8 +25,8 @@ class DeviceError : public std::runtime_error {
 };
 
 // c = a b, or c = c + a b; each matrix is [rows, columns] with unit stride along columns, and is
-// read transposed where it says so. All have the same floating type. `count` products, one behind
-// another in memory by the strides of batches.
+// read transposed where it says so. All have the same floating type. `count` products of one shape,
+// their matrices one behind another by the batch strides, of which those of a and b may be 0.
 struct MatrixProduct {
   DataType type = DataType::kFloat32;
   const void* a = nullptr;
@@ -41,7 +41,14 @@ struct MatrixProduct {
   std::int64_t b_row_stride = 0;
   std::int64_t c_row_stride = 0;
   bool adds = false;
+  std::int64_t count = 1;
+  std::int64_t a_batch_stride = 0;  // in elements
+  std::int64_t b_batch_stride = 0;
+  std::int64_t c_batch_stride = 0;
 };
+
+// One of the products, of which `all` has `count`.
+MatrixProduct product_of_batch(const MatrixProduct& all, std::int64_t i);
 
 class Device {
  public:
@@ -62,6 +69,10 @@ class Device {
   virtual void launch(int place, const void* functor, std::int64_t count) = 0;
   virtual void multiply(const MatrixProduct& product) = 0;
   virtual void synchronize() = 0;
+  // A mark behind all that was handed over so far, and the time from one to a later one, by the
+  // device's own clock. Only the last 1,000 marks can be asked for.
+  virtual std::int64_t mark();
+  virtual std::int64_t elapsed_ns(std::int64_t begin, std::int64_t end);
   // Of the process: its resident set, or what it uses of the device's memory.
   virtual std::int64_t footprint_bytes() const = 0;
   // The largest since begin_footprint_peak, where the machine counts that; else what is now.

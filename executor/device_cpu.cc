@@ -154,6 +154,10 @@ class CpuDevice : public Device {
 
   void multiply(const MatrixProduct& product) override {
     if (product.rows == 0 || product.columns == 0) return;
+    if (product.count != 1) {
+      for (std::int64_t i = 0; i < product.count; ++i) multiply(product_of_batch(product, i));
+      return;
+    }
     switch (product.type) {
       case DataType::kFloat32:
         return blas_product<float>(product, cblas_sgemm);

@@ -38,7 +38,10 @@ struct Elements {
   std::int64_t strides[kMaxRank] = {};  // in elements
 
   CAIRN_HOST_DEVICE std::int64_t position(std::int64_t i) const {
-    if (is_dense) return i;
+    return is_dense ? i : strided_position(i);
+  }
+
+  CAIRN_HOST_DEVICE_CALL std::int64_t strided_position(std::int64_t i) const {
     std::int64_t position = 0;
     for (int dim = rank - 1; dim >= 0; --dim) {
       const std::int64_t rest = i / shape[dim];

@@ -5,6 +5,9 @@
 
 #ifdef __CUDACC__
 #define CAIRN_HOST_DEVICE __host__ __device__
+// For what every functor calls and few need: inlined everywhere, it would be most of nvcc's work.
+#define CAIRN_HOST_DEVICE_CALL __noinline__ __host__ __device__
 #else
 #define CAIRN_HOST_DEVICE
+#define CAIRN_HOST_DEVICE_CALL
 #endif
