@@ -123,8 +123,15 @@ std::optional<std::int64_t> kilobytes_of(const char* path, std::string_view name
   return std::nullopt;
 }
 
+// Blocks of so many bytes come from the system when they are asked for, and go back when they are
+// freed, so that the process is as large as what is live: glibc's own threshold rises to 32 MiB, and
+// what is below it stays (mallopt(3), M_MMAP_THRESHOLD).
+constexpr int kOwnPagesBytes = 1 << 20;
+
 class CpuDevice : public Device {
  public:
+  CpuDevice() { mallopt(M_MMAP_THRESHOLD, kOwnPagesBytes); }
+
   std::string name() const override { return "cpu"; }
 
   void* allocate(std::int64_t bytes) override {
