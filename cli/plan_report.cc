@@ -12,6 +12,7 @@
 #include "cli/header.h"
 #include "cli/plan_checks.h"
 #include "cli/what_if.h"
+#include "executor/workspaces.h"
 #include "graph/checked.h"
 #include "graph/error.h"
 #include "models/shapes_file.h"
@@ -66,6 +67,9 @@ class Planning {
     opened_ = open_model(request_);
     if (!options_.shapes) {
       report_.model = load_opened_model(request_, *opened_);
+      if (options_.for_executor) {
+        report_.model.graph = with_executor_workspaces(std::move(report_.model.graph));
+      }
       report_.costs = requested_costs(options_.costs, request_, report_.model);
       return;
     }

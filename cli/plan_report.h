@@ -36,6 +36,7 @@ struct PlanOptions {
   std::optional<std::string> svg = {};
   bool json = false;
   bool csv = false;
+  bool for_executor = false;  // workspaces are those of the executor's kernels
 };
 
 // One of the shapes of --shapes, with the plan that holds for all.

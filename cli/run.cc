@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "cli/version.h"
+#include "executor/array.h"
+#include "executor/device.h"
 #include "graph/error.h"
 
 namespace cairn {
@@ -20,10 +22,10 @@ namespace {
 constexpr std::size_t kHelpColumn = 26;
 
 std::vector<Command> add_commands(CLI::App& app) {
-  return {add_fit_command(app),    add_plan_command(app),    add_simulate_command(app),
-          add_diff_command(app),   add_show_command(app),    add_import_command(app),
-          add_models_command(app), add_recipes_command(app), add_gpus_command(app),
-          add_check_command(app)};
+  return {add_fit_command(app),    add_plan_command(app),   add_simulate_command(app),
+          add_run_command(app),    add_diff_command(app),   add_show_command(app),
+          add_import_command(app), add_models_command(app), add_recipes_command(app),
+          add_gpus_command(app),   add_check_command(app)};
 }
 
 void describe(CLI::App& app) {
@@ -75,6 +77,12 @@ ExitCode run_cairn(int argc, const char* const* argv) {
     return parse_and_run(argc, argv);
   } catch (const InputError& error) {
     write_error(error.what());
+  } catch (const DeviceError& error) {
+    write_error(error.what());
+    return ExitCode::kDeviceFailure;
+  } catch (const ScheduleFault& fault) {
+    write_error(fault.what());
+    return ExitCode::kDoesNotFit;
   } catch (const std::bad_alloc&) {
     write_error("out of memory on this machine: the graph is too large to be held");
   }

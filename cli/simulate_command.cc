@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/chosen_plan.h"
 #include "cli/command.h"
 #include "cli/costs_option.h"
 #include "cli/frozen_layers.h"
@@ -12,14 +13,11 @@
 #include "cli/output.h"
 #include "cli/peak.h"
 #include "cli/phases.h"
-#include "cli/planned_model.h"
 #include "cli/step_names.h"
 #include "cli/text.h"
 #include "cli/timeline.h"
 #include "cli/units.h"
-#include "graph/error.h"
 #include "models/plan_file.h"
-#include "models/plan_origin.h"
 
 namespace cairn {
 namespace {
@@ -49,40 +47,14 @@ struct Simulation {
   std::size_t top_count = 0;
 };
 
-// The plan file that is named, instead of the model or beside it.
-std::optional<Document> named_plan_file(const SimulateOptions& options) {
-  std::optional<Document> file = find_plan_file(options.model.model);
-  if (file && options.plan) {
-    throw InputError(
-        fmt::format("{} and --plan: expected one plan, found two", options.model.model));
-  }
-  const std::string where = options.plan ? "--plan" : options.model.model;
-  if ((file || options.plan) && options.checkpointing) {
-    throw InputError(where + " and --checkpointing: expected one of them, found both");
-  }
-  if (!options.plan) return file;
-  return read_document(*options.plan);
-}
-
 Simulation simulate_model(const SimulateOptions& options) {
-  const std::optional<Document> file = named_plan_file(options);
-  if (options.checkpointing) parse_strategy(*options.checkpointing);  // before the work
-  std::optional<Extent> extent;
-  if (options.extent) extent = parse_extent(*options.extent);
   Simulation simulation{
       .gpu = requested_gpu(options.gpu, options.model.folders),
       .top_count = static_cast<std::size_t>(parse_count(options.top, "--top", 1000))};
-  if (file && !options.plan) {
-    PlannedModel planned = load_planned_model(*file, options.model);
-    simulation.request = std::move(planned.request);
-    simulation.model = std::move(planned.model);
-  } else {
-    simulation.request = model_request(options.model);
-    simulation.request.is_checkpointed =
-        file ? has_regions(*file)
-             : is_checkpointed(requested_strategy(options.checkpointing, simulation.request));
-    simulation.model = load_model(simulation.request);
-  }
+  ChosenPlan chosen =
+      choose_plan({options.model, options.checkpointing, options.extent, options.plan});
+  simulation.request = std::move(chosen.request);
+  simulation.model = std::move(chosen.model);
   if (simulation.gpu) {
     std::string note = precision_note(simulation.model, *simulation.gpu);
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
@@ -92,11 +64,8 @@ Simulation simulate_model(const SimulateOptions& options) {
   for (std::string& note : frozen_layer_notes(graph)) {
     simulation.model.notes.push_back(std::move(note));
   }
-  Plan plan = file ? read_plan_of(*file, simulation.request, simulation.model, extent)
-                   : make_plan(graph, requested_strategy(options.checkpointing, simulation.request),
-                               requested_extent(options.extent, simulation.request));
   simulation.evaluation =
-      evaluate_plan(graph, std::move(plan),
+      evaluate_plan(graph, std::move(chosen.plan),
                     {.step = simulation.model.recipe.step,
                      .device = simulation.gpu ? &*simulation.gpu : nullptr,
                      .rest_ns = simulation.costs ? rest_ns(*simulation.costs) : std::int64_t{0}});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -74,6 +75,11 @@ class Device {
   virtual std::int64_t elapsed_ns(std::int64_t begin, std::int64_t end);
   // Of the process: its resident set, or what it uses of the device's memory.
   virtual std::int64_t footprint_bytes() const = 0;
+  // The largest since begin_footprint_peak, where the machine counts that; else what is now.
+  virtual void begin_footprint_peak() {}
+  virtual std::int64_t peak_footprint_bytes() const { return footprint_bytes(); }
+  // That the process can still take.
+  virtual std::int64_t available_bytes() const { return std::numeric_limits<std::int64_t>::max(); }
 };
 
 std::unique_ptr<Device> make_cpu_device();

@@ -7,6 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/device.h"
@@ -109,6 +112,16 @@ void bf16_product(const MatrixProduct& p) {
   }
 }
 
+// The number behind a word in a file of /proc.
+std::optional<std::int64_t> kilobytes_of(const char* path, std::string_view name) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;) {
+    std::int64_t kilobytes = 0;
+    if (word == name && file >> kilobytes) return kilobytes;
+  }
+  return std::nullopt;
+}
+
 class CpuDevice : public Device {
  public:
   std::string name() const override { return "cpu"; }
@@ -162,6 +175,19 @@ class CpuDevice : public Device {
     std::int64_t resident_pages = 0;
     std::ifstream("/proc/self/statm") >> pages >> resident_pages;
     return resident_pages * sysconf(_SC_PAGESIZE);
+  }
+
+  // Linux, Documentation/filesystems/proc.rst: 5 resets the peak of the resident set.
+  void begin_footprint_peak() override { std::ofstream("/proc/self/clear_refs") << 5; }
+
+  std::int64_t peak_footprint_bytes() const override {
+    return kilobytes_of("/proc/self/status", "VmHWM:").value_or(0) * 1024;
+  }
+
+  // Where there is no such file, all there may be.
+  std::int64_t available_bytes() const override {
+    const std::optional<std::int64_t> kilobytes = kilobytes_of("/proc/meminfo", "MemAvailable:");
+    return kilobytes ? *kilobytes * 1024 : Device::available_bytes();
   }
 };
 

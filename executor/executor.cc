@@ -3,30 +3,79 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "executor/gradients.h"
 #include "executor/holders.h"
 #include "executor/kernel.h"
+#include "executor/live_tensors.h"
 #include "executor/load.h"
 #include "graph/error.h"
 #include "graph/ops/op_kind.h"
 
 namespace cairn {
 
+namespace {
+
+constexpr std::array<DataType, 6> kExecutableTypes = {DataType::kFloat32, DataType::kBFloat16,
+                                                      DataType::kFloat64, DataType::kInt64,
+                                                      DataType::kInt32,   DataType::kBool};
+
+std::string joined(const std::set<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  return text;
+}
+
+}  // namespace
+
 void check_executable(const Graph& graph) {
-  std::set<std::string> missing;
+  std::set<std::string_view> kinds;
   for (const Op& op : graph.ops) {
-    if (find_kernel(op.kind->name) == nullptr) missing.insert(std::string(op.kind->name));
+    if (find_kernel(op.kind->name) == nullptr) kinds.insert(op.kind->name);
   }
-  if (missing.empty()) return;
-  std::string names;
-  for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-  throw InputError(fmt::format("the executor has no kernel for these op kinds: {}", names));
+  if (!kinds.empty()) {
+    throw InputError(
+        fmt::format("the executor has no kernel for these op kinds: {}", joined(kinds)));
+  }
+  std::set<std::string_view> types;
+  std::set<std::string_view> known;
+  for (const DataType type : kExecutableTypes) known.insert(data_type_name(type));
+  for (const Tensor& tensor : graph.tensors) {
+    const std::string_view type = data_type_name(tensor.data_type);
+    if (known.count(type) == 0) types.insert(type);
+  }
+  if (!types.empty()) {
+    throw InputError(fmt::format("the executor has no kernels for tensors of type {}; expected {}",
+                                 joined(types), joined(known)));
+  }
 }
 
 namespace {
+
+// Of a gradient that an observer sees at once.
+constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;
+
+std::string words_of(const Graph& graph, const Step& step) {
+  switch (step.kind) {
+    case StepKind::kCompute:
+      return "forward of " + graph.op(step.op).name;
+    case StepKind::kRecompute:
+      return "recompute of " + graph.op(step.op).name;
+    case StepKind::kBackward:
+      return "backward of " + graph.op(step.op).name;
+    case StepKind::kOptimizerStep:
+      return "optimizer step";
+    case StepKind::kFree:
+    case StepKind::kFreeGradient:
+      break;
+  }
+  return "free of " + graph.tensor(step.tensor).name;
+}
 
 // A tensor's type and shape, without its elements.
 Array without_elements(Array array) {
@@ -67,8 +116,13 @@ class Executor::State {
       if (!is_resident(graph.tensor(id)) || graph.storage(graph.tensor(id).storage).owner != id) {
         continue;
       }
-      hold(id, load_tensor(graph, id, memory_, options.seed));
-      if (graph.tensor(id).role == TensorRole::kParameter) optimizer_.load(id, tensors_[id]);
+      try {
+        hold(id, load_tensor(graph, id, memory_, options.seed));
+        if (graph.tensor(id).role == TensorRole::kParameter) optimizer_.load(id, tensors_[id]);
+      } catch (const DeviceError& error) {
+        throw DeviceError(
+            fmt::format("loading {}: {}{}", graph.tensor(id).name, error.what(), live_text()));
+      }
     }
   }
 
@@ -79,25 +133,18 @@ class Executor::State {
   ExecutedStep run_step(const GradientObserver& observer) {
     ExecutedStep result;
     const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {  // the next batch has none yet
-      if (graph_.tensors[i].role == TensorRole::kInput)
-        gradients_.release(static_cast<TensorId>(i));
-    }
+    gradients_.begin_training_step();
     std::size_t position = 0;
     while (position < schedule_.steps.size()) {
       const std::size_t end = end_of_micro_batch(position);
       const std::int64_t times = times_run(schedule_, schedule_.steps[position]);
       for (std::int64_t i = 0; i < times; ++i) {
-        if (i + 1 == times) {
-          run_range(position, end, observer, &result);
-        } else {
-          run_range(position, end, observer, nullptr);
-        }
+        run_range(position, end, observer, i + 1 == times ? &result : nullptr);
         ++pass_count_;
       }
       position = end;
     }
-    result.time_ns = nanoseconds_since(begin);
+    result.time_ns = nanoseconds_since(begin) - std::exchange(observed_ns_, 0);
     result.loss = loss_;
     for (const MeasuredStep& step : result.steps) {
       result.peak_bytes = std::max(result.peak_bytes, step.during_bytes);
@@ -126,6 +173,7 @@ class Executor::State {
                  ExecutedStep* result) {
     while (position < end) {
       const auto begin = std::chrono::steady_clock::now();
+      const std::int64_t observed_before_ns = observed_ns_;
       MeasuredStep measured{.step = position};
       memory_.begin_peak();
       try {
@@ -137,20 +185,28 @@ class Executor::State {
         measured.during_bytes = std::max(measured.during_bytes, memory_.peak_bytes());
         gradients_.settle_parameters();
       } catch (const DeviceError& error) {
-        throw DeviceError(place(measured.step) + error.what());
+        throw DeviceError(place(measured.step) + error.what() + live_text());
       } catch (const ScheduleFault& fault) {
         throw ScheduleFault(place(measured.step) + fault.what());
       }
       memory_.device().synchronize();
       measured.after_bytes = memory_.live_bytes();
-      measured.time_ns = nanoseconds_since(begin);
+      measured.time_ns = nanoseconds_since(begin) - observed_ns_ + observed_before_ns;
       if (result != nullptr) result->steps.push_back(measured);
     }
   }
 
   std::string place(std::size_t position) const {
-    return fmt::format("step {} of {}, {}: ", position, schedule_.steps.size(),
-                       step_text(graph_, schedule_.steps[position]));
+    return fmt::format("step {} of {}, {}: ", position + 1, schedule_.steps.size(),
+                       words_of(graph_, schedule_.steps[position]));
+  }
+
+  std::string live_text() const {
+    std::vector<LiveArray> live = live_arrays(graph_, tensors_, gradients_);
+    if (optimizer_.bytes() > 0) {
+      live.push_back({.name = "optimizer states", .bytes = optimizer_.bytes()});
+    }
+    return largest_text(std::move(live), memory_.live_bytes());
   }
 
   void run(std::size_t position, const GradientObserver& observer) {
@@ -269,16 +325,25 @@ class Executor::State {
         throw ScheduleFault(
             fmt::format("the optimizer steps {}, which has no gradient", graph_.tensor(id).name));
       }
-      if (observer) observer({.parameter = id, .bytes = bytes_of(gradients_[id])});
+      if (observer) show(id, observer);
       optimizer_.step(id, tensors_[id], gradients_[id]);
     }
   }
 
-  std::vector<std::uint8_t> bytes_of(const Array& array) const {
-    const std::int64_t count = element_count(array) * bytes_per_element(array.type);
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
-    memory_.device().copy_out(bytes.data(), first_element(array), count);
-    return bytes;
+  void show(TensorId parameter, const GradientObserver& observer) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Array& array = gradients_[parameter];
+    const std::int64_t bytes =
+        element_count(array) * bytes_per_element(array.type) + array.tail_bytes;
+    const auto* const data = static_cast<const std::uint8_t*>(first_element(array));
+    for (std::int64_t first = 0; first < bytes; first += kPartBytes) {
+      const std::int64_t count = std::min(kPartBytes, bytes - first);
+      GradientSeen seen{.parameter = parameter, .first_byte = first};
+      seen.bytes.resize(static_cast<std::size_t>(count));
+      memory_.device().copy_out(seen.bytes.data(), data + first, count);
+      observer(seen);
+    }
+    observed_ns_ += nanoseconds_since(begin);
   }
 
   std::size_t free_behind(std::size_t position) {
@@ -305,6 +370,7 @@ class Executor::State {
   std::vector<OpWorkspaces> workspaces_ = {};
   std::int64_t pass_count_ = 0;
   double loss_ = 0.0;
+  std::int64_t observed_ns_ = 0;  // in this training step, by the observer
 };
 
 Executor::Executor(const Graph& graph, const Schedule& schedule, Device& device,

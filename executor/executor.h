@@ -46,15 +46,17 @@ struct OpWorkspaces {
   std::int64_t backward_bytes = 0;
 };
 
-// A parameter and its gradient, on the host, before the optimizer steps it.
+// A part of a parameter's gradient, on the host, before the optimizer steps it: parts come in
+// order, and none is large. What an observer does is in no measured time.
 struct GradientSeen {
   TensorId parameter = kNoTensor;
+  std::int64_t first_byte = 0;
   std::vector<std::uint8_t> bytes = {};
 };
 using GradientObserver = std::function<void(const GradientSeen&)>;
 
-// Throws InputError where the graph has an op, a type or an optimizer that the executor has no
-// kernel for: every one is named.
+// Throws InputError where the graph has an op or a type that the executor has no kernel for: every
+// one is named.
 void check_executable(const Graph& graph);
 
 class Executor {
@@ -75,7 +77,7 @@ class Executor {
   const std::vector<OpWorkspaces>& workspaces() const;  // by op
 
   // Throws DeviceError, and ScheduleFault where a step reads what is not there: the message begins
-  // with the step.
+  // with the step, and names what holds most of the memory. It cannot be run any further then.
   ExecutedStep run_step(const GradientObserver& observer = {});
 
  private:

@@ -17,6 +17,14 @@ Gradients::Gradients(const Graph& graph, Memory& memory)
   }
 }
 
+void Gradients::begin_training_step() {
+  for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+    const auto id = static_cast<TensorId>(i);
+    if (graph_.tensors[i].role == TensorRole::kInput) release(id);
+    if (held_.holds(id)) memory_.device().fill(held_[id].block->data, 0, held_[id].block->bytes);
+  }
+}
+
 void Gradients::start_from(TensorId loss, const Array& value) {
   const Array ones = memory_.make_like(value);
   apply(memory_, ones, ones, Constant{1.0});

@@ -19,6 +19,8 @@ class Gradients {
 
   const Array& operator[](TensorId id) const { return held_[id]; }
   bool holds(TensorId id) const { return held_.holds(id); }
+  // Those that were kept are zeroed (zero_grad(set_to_none=False)); the next batch has none yet.
+  void begin_training_step();
   // The gradient that Backward starts from: ones.
   void start_from(TensorId loss, const Array& value);
 

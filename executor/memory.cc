@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "graph/grouped_text.h"
+
 namespace cairn {
 
 namespace {
@@ -12,8 +14,9 @@ constexpr std::uint8_t kPoison = 0xFF;  // a NaN of fp32, bf16 and fp64; -1 of a
 
 std::shared_ptr<Block> Memory::allocate(std::int64_t bytes) {
   if (limit_bytes_ && bytes > *limit_bytes_ - live_bytes_) {
-    throw MemoryLimitError(
-        fmt::format("{} bytes do not fit: {} of {} are live", bytes, live_bytes_, *limit_bytes_));
+    throw MemoryLimitError(fmt::format("{} bytes do not fit: {} of the limit of {} are live",
+                                       grouped_text(bytes), grouped_text(live_bytes_),
+                                       grouped_text(*limit_bytes_)));
   }
   auto block = std::make_unique<Block>();
   block->data = device_.allocate(std::max<std::int64_t>(bytes, 1));

@@ -34,7 +34,7 @@ void ParameterSteps::step(TensorId parameter, const Array& value, const Array& g
   State& state = states_[index(parameter)];
   const Array& stepped = state.master.is_there() ? state.master : value;
   while (state.moments.size() < moment_count(settings_.rule)) {
-    state.moments.push_back(memory_.make(stepped.type, stepped.shape));
+    state.moments.push_back(memory_.make_like(stepped));
     apply(memory_, state.moments.back(), state.moments.back(), Constant{0.0});
   }
   const double count = static_cast<double>(++state.step_count);
@@ -57,6 +57,15 @@ void ParameterSteps::step(TensorId parameter, const Array& value, const Array& g
                          has_momentum ? elements(state.moments[0]) : Elements{}, has_momentum,
                          state.step_count == 1, settings_.learning_rate, settings_.momentum});
   });
+}
+
+std::int64_t ParameterSteps::bytes() const {
+  std::int64_t bytes = 0;
+  for (const State& state : states_) {
+    if (state.master.is_there()) bytes += state.master.block->bytes;
+    for (const Array& moment : state.moments) bytes += moment.block->bytes;
+  }
+  return bytes;
 }
 
 }  // namespace cairn

@@ -29,6 +29,7 @@ class ParameterSteps {
   // A copy in fp32, where the graph has one.
   void load(TensorId parameter, const Array& value);
   void step(TensorId parameter, const Array& value, const Array& gradient);
+  std::int64_t bytes() const;
 
  private:
   struct State {

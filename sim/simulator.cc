@@ -214,6 +214,10 @@ std::int64_t simulated_peak_bytes(const Graph& graph, const Schedule& schedule) 
   return peak_bytes;
 }
 
+std::vector<StepTrace> simulate_first_step(const Graph& graph, const Schedule& schedule) {
+  return replayed(schedule, {graph, schedule, {.has_states = schedule.groups.empty()}});
+}
+
 Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
   Trace trace;
   const Replay later(graph, schedule, later_start(graph, schedule));
@@ -234,8 +238,7 @@ Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule) {
         checked_multiply(graph.op(step.op).forward.flops, runs, "extra FLOPs"), "extra FLOPs");
   }
   trace.phases = phase_peaks(graph, schedule, trace.steps);
-  const Replay first(graph, schedule, {.has_states = schedule.groups.empty()});
-  trace.first_phases = phase_peaks(graph, schedule, replayed(schedule, first));
+  trace.first_phases = phase_peaks(graph, schedule, simulate_first_step(graph, schedule));
   describe_peak(graph, plan, schedule, trace);
   return trace;
 }

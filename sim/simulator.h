@@ -20,7 +20,10 @@ namespace cairn {
 // frees what is not live or reads what is not there: `lower` makes none, the validator says why.
 Trace simulate(const Graph& graph, const Plan& plan, const Schedule& schedule);
 
-// Its peak alone, for searches.
+// The steps of the first training step, which makes the optimizer's states.
+std::vector<StepTrace> simulate_first_step(const Graph& graph, const Schedule& schedule);
+
+// The peak of `simulate` alone, for searches.
 std::int64_t simulated_peak_bytes(const Graph& graph, const Schedule& schedule);
 
 }  // namespace cairn

@@ -32,8 +32,10 @@ Run run(const Graph& graph, const Schedule& schedule, Device& device, std::int64
   Run result;
   for (std::int64_t i = 0; i < step_count; ++i) {
     ParameterGradients gradients;
-    result.steps.push_back(executor.run_step(
-        [&](const GradientSeen& seen) { gradients[seen.parameter] = seen.bytes; }));
+    result.steps.push_back(executor.run_step([&](const GradientSeen& seen) {
+      std::vector<std::uint8_t>& bytes = gradients[seen.parameter];
+      bytes.insert(bytes.end(), seen.bytes.begin(), seen.bytes.end());
+    }));
     result.gradients.push_back(std::move(gradients));
   }
   return result;

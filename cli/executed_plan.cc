@@ -1,0 +1,191 @@
+#include "cli/executed_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "cli/step_names.h"
+#include "executor/functors/elements.h"
+#include "graph/error.h"
+#include "sim/simulator.h"
+
+namespace cairn {
+namespace {
+
+std::size_t kind_place(StepKind kind) {
+  switch (kind) {
+    case StepKind::kCompute:
+      return 0;
+    case StepKind::kRecompute:
+      return 1;
+    case StepKind::kBackward:
+      return 2;
+    case StepKind::kOptimizerStep:
+      return 3;
+    case StepKind::kFree:
+    case StepKind::kFreeGradient:
+      break;
+  }
+  CAIRN_CHECK(false, "a Free is not measured");
+}
+
+std::optional<BytesDifference> first_difference(const Graph& graph, const Schedule& schedule,
+                                                const std::vector<StepTrace>& simulated,
+                                                const std::vector<MeasuredStep>& measured) {
+  CAIRN_CHECK(simulated.size() == measured.size(), "the executor left out a step");
+  for (std::size_t i = 0; i < simulated.size(); ++i) {
+    const StepTrace& expected = simulated[i];
+    const MeasuredStep& found = measured[i];
+    if (expected.during_bytes == found.during_bytes && expected.after_bytes == found.after_bytes) {
+      continue;
+    }
+    return BytesDifference{.place = step_place(graph, schedule, schedule.steps[expected.step]),
+                           .simulated_during_bytes = expected.during_bytes,
+                           .simulated_after_bytes = expected.after_bytes,
+                           .measured_during_bytes = found.during_bytes,
+                           .measured_after_bytes = found.after_bytes};
+  }
+  return std::nullopt;
+}
+
+std::int64_t peak_of(const std::vector<StepTrace>& steps) {
+  std::int64_t peak_bytes = 0;
+  for (const StepTrace& step : steps) peak_bytes = std::max(peak_bytes, step.during_bytes);
+  return peak_bytes;
+}
+
+KindTimes times_by_kind(const Schedule& schedule, const std::vector<MeasuredStep>& steps) {
+  KindTimes times = {};
+  for (const MeasuredStep& measured : steps) {
+    const Step& step = schedule.steps[measured.step];
+    times[kind_place(step.kind)] += measured.time_ns * times_run(schedule, step);
+  }
+  return times;
+}
+
+struct TimedStep {
+  std::int64_t time_ns = 0;
+  KindTimes kind_ns = {};
+};
+
+TimedStep median_of(std::vector<TimedStep> steps) {
+  if (steps.size() > 1) steps.erase(steps.begin());  // makes states, and touches memory first
+  std::sort(steps.begin(), steps.end(),
+            [](const TimedStep& a, const TimedStep& b) { return a.time_ns < b.time_ns; });
+  return steps[(steps.size() - 1) / 2];
+}
+
+void hold_against(const Graph& graph, const Schedule& schedule,
+                  const std::vector<StepTrace>& simulated, const ExecutedStep& step,
+                  ExecutedPlan& executed) {
+  executed.simulated_peak_bytes = std::max(executed.simulated_peak_bytes, peak_of(simulated));
+  executed.measured_peak_bytes = std::max(executed.measured_peak_bytes, step.peak_bytes);
+  executed.compared_steps += static_cast<std::int64_t>(step.steps.size());
+  if (executed.bytes_difference) return;
+  executed.bytes_difference = first_difference(graph, schedule, simulated, step.steps);
+  if (executed.bytes_difference) {
+    executed.bytes_difference->training_step = static_cast<std::int64_t>(executed.losses.size());
+  }
+}
+
+}  // namespace
+
+bool is_finite(const ExecutedPlan& executed) { return std::isfinite(executed.losses.back()); }
+
+ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluation) {
+  const Graph& graph = execution.graph;
+  const Schedule& schedule = evaluation.schedule;
+  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
+  execution.device.begin_footprint_peak();
+  Executor executor(graph, schedule, execution.device, execution.options);
+  ExecutedPlan executed;
+  std::vector<TimedStep> timed;
+  for (std::int64_t i = 0; i < execution.step_count; ++i) {
+    if (execution.text != nullptr) execution.text->load(executor, i);
+    GradientHashes hashes;
+    const ExecutedStep step =
+        executor.run_step([&](const GradientSeen& seen) { add_to_hash(seen, hashes); });
+    executed.losses.push_back(step.loss);
+    executed.gradients.push_back(std::move(hashes));
+    timed.push_back({step.time_ns, times_by_kind(schedule, step.steps)});
+    hold_against(graph, schedule,
+                 i == 0 ? simulate_first_step(graph, schedule) : evaluation.trace.steps, step,
+                 executed);
+    if (!is_finite(executed)) break;
+  }
+  executed.footprint_bytes = execution.device.peak_footprint_bytes() - footprint_before_bytes;
+  const TimedStep median = median_of(std::move(timed));
+  executed.step_ns = median.time_ns;
+  executed.kind_ns = median.kind_ns;
+  return executed;
+}
+
+namespace {
+
+// Of one parameter in one training step.
+std::vector<std::uint8_t> gradient_bytes_of(const Execution& execution,
+                                            const Evaluation& evaluation, std::size_t training_step,
+                                            TensorId parameter) {
+  Executor executor(execution.graph, evaluation.schedule, execution.device, execution.options);
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t i = 0; i <= training_step; ++i) {
+    if (execution.text != nullptr) execution.text->load(executor, static_cast<std::int64_t>(i));
+    executor.run_step([&](const GradientSeen& seen) {
+      if (i < training_step || seen.parameter != parameter) return;
+      bytes.insert(bytes.end(), seen.bytes.begin(), seen.bytes.end());
+    });
+  }
+  return bytes;
+}
+
+double number_at(const std::vector<std::uint8_t>& bytes, DataType type, std::size_t element) {
+  const auto width = static_cast<std::size_t>(bytes_per_element(type));
+  std::vector<std::uint8_t> copy(
+      bytes.begin() + static_cast<std::ptrdiff_t>(element * width),
+      bytes.begin() + static_cast<std::ptrdiff_t>(element * width + width));
+  const Elements elements{.data = copy.data(), .type = type};
+  return elements.get<double>(0);
+}
+
+GradientDifference difference_in(const Execution& execution, const Evaluation& evaluation,
+                                 const Evaluation& reference_evaluation, std::size_t training_step,
+                                 TensorId parameter) {
+  const std::vector<std::uint8_t> found =
+      gradient_bytes_of(execution, evaluation, training_step, parameter);
+  const std::vector<std::uint8_t> expected =
+      gradient_bytes_of(execution, reference_evaluation, training_step, parameter);
+  GradientDifference difference{.training_step = static_cast<std::int64_t>(training_step) + 1,
+                                .parameter = parameter};
+  const DataType type = execution.graph.tensor(parameter).data_type;
+  const auto width = static_cast<std::size_t>(bytes_per_element(type));
+  const std::size_t same = static_cast<std::size_t>(
+      std::mismatch(found.begin(), found.end(), expected.begin(), expected.end()).first -
+      found.begin());
+  const std::size_t element = same / width;
+  if ((element + 1) * width > std::min(found.size(), expected.size())) return difference;
+  difference.element = static_cast<std::int64_t>(element);
+  difference.value = number_at(found, type, element);
+  difference.reference_value = number_at(expected, type, element);
+  return difference;
+}
+
+}  // namespace
+
+std::optional<GradientDifference> gradient_difference(const Execution& execution,
+                                                      const Evaluation& evaluation,
+                                                      const ExecutedPlan& executed,
+                                                      const Evaluation& reference_evaluation,
+                                                      const ExecutedPlan& reference) {
+  const std::size_t step_count = std::min(executed.gradients.size(), reference.gradients.size());
+  for (std::size_t i = 0; i < step_count; ++i) {
+    for (const auto& [parameter, hash] : executed.gradients[i]) {
+      const auto expected = reference.gradients[i].find(parameter);
+      if (expected != reference.gradients[i].end() && expected->second == hash) continue;
+      return difference_in(execution, evaluation, reference_evaluation, i, parameter);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace cairn

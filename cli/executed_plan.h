@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/gradient_hashes.h"
+#include "cli/text_batches.h"
+#include "executor/executor.h"
+#include "graph/trace.h"
+#include "planner/evaluation.h"
+
+// A plan that an executor runs for some training steps, held step by step against its simulation.
+
+namespace cairn {
+
+struct Execution {
+  const Graph& graph;  // with the workspaces of the executor's kernels
+  Device& device;
+  ExecutorOptions options = {};
+  std::int64_t step_count = 2;
+  const TextBatches* text = nullptr;  // without, the same random inputs in every step
+};
+
+// The first step of a schedule whose bytes are not the simulated ones.
+struct BytesDifference {
+  std::int64_t training_step = 0;  // from 1
+  std::string place = {};          // "backward of h.0.up"
+  std::int64_t simulated_during_bytes = 0;
+  std::int64_t simulated_after_bytes = 0;
+  std::int64_t measured_during_bytes = 0;
+  std::int64_t measured_after_bytes = 0;
+};
+
+inline constexpr std::size_t kExecutedKindCount = 4;  // forward, recompute, backward, optimizer
+using KindTimes = std::array<std::int64_t, kExecutedKindCount>;
+
+struct ExecutedPlan {
+  std::vector<double> losses = {};  // one a training step; of one that is not finite no more follow
+  std::vector<GradientHashes> gradients = {};
+  std::int64_t compared_steps = 0;  // of the schedule, in all training steps
+  std::int64_t simulated_peak_bytes = 0;
+  std::int64_t measured_peak_bytes = 0;
+  std::optional<BytesDifference> bytes_difference = {};
+  std::int64_t footprint_bytes = 0;  // of the process, what the run added to it at most
+  std::int64_t step_ns = 0;          // the median of all but the first, which is timed if alone
+  KindTimes kind_ns = {};            // of the training step whose time that is
+};
+
+bool is_finite(const ExecutedPlan& executed);
+
+// Throws DeviceError, and ScheduleFault for a schedule that reads what it does not keep.
+ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluation);
+
+// A gradient that two plans give differently.
+struct GradientDifference {
+  std::int64_t training_step = 0;  // from 1
+  TensorId parameter = kNoTensor;
+  std::int64_t element = 0;
+  double value = 0;
+  double reference_value = 0;
+};
+
+// The first, by running both again up to the training step where the hashes differ; empty where all
+// are equal.
+std::optional<GradientDifference> gradient_difference(const Execution& execution,
+                                                      const Evaluation& evaluation,
+                                                      const ExecutedPlan& executed,
+                                                      const Evaluation& reference_evaluation,
+                                                      const ExecutedPlan& reference);
+
+}  // namespace cairn
