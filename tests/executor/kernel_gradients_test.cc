@@ -10,6 +10,7 @@
 
 #include "executor/kernel.h"
 #include "graph/graph_builder.h"
+#include "tests/executor/test_device.h"
 #include "tests/seed.h"
 
 namespace cairn {
@@ -206,7 +207,7 @@ class OpRun {
   }
 
  private:
-  std::unique_ptr<Device> device_ = make_cpu_device();
+  std::unique_ptr<Device> device_ = make_test_device();
   Memory memory_{*device_};
   Graph graph_ = {};
   std::vector<Array> values_ = {};
