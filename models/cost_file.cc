@@ -127,6 +127,14 @@ std::string time_text(std::string_view key, const MeasuredTime& time, std::strin
                      between);
 }
 
+// What reads a cost file has no regions of a plan to go by.
+bool is_other_graph_without_checkpoints(ModelRequest request, const Fingerprint& graph) {
+  if (!request.is_checkpointed) return false;
+  request.is_checkpointed = false;
+  const LoadedModel model = load_model(request);
+  return fingerprint_of(model.graph, model.recipe).parts != graph.parts;
+}
+
 }  // namespace
 
 MeasuredCosts read_costs(const Document& document, const Graph& graph) {
@@ -159,8 +167,7 @@ std::string cost_file_text(const MeasuredCosts& costs, const PlanOrigin& origin)
 void write_costs(const std::filesystem::path& path, const ModelRequest& request,
                  const LoadedModel& model, const MeasuredCosts& costs) {
   PlanOrigin origin = plan_origin(request, model);
-  // What reads the file has no checkpoints to go by.
-  if (request.is_checkpointed && !model.family.empty()) {
+  if (is_other_graph_without_checkpoints(request, *origin.graph)) {
     origin.model->input_require_grads = model.recipe.input_require_grads;
   }
   const std::string text = cost_file_text(costs, seen_from(origin, path.parent_path()));
