@@ -21,7 +21,9 @@ constexpr std::size_t kMostNames = 5;
 class CostReader {
  public:
   CostReader(const Document& document, const Graph& graph)
-      : document_(document), graph_(graph), root_(document, document.root, kCosts) {
+      : document_(document),
+        graph_(graph),
+        root_(document, document.root, std::string(kCostOrigin.what)) {
     for (const Op& op : graph.ops) op_of_[op.name] = &op;
   }
 
@@ -40,8 +42,6 @@ class CostReader {
   }
 
  private:
-  static inline const std::string kCosts{kCostOrigin.what};
-
   std::string read_device() {
     std::string device = root_.text("device");
     if (device.empty()) root_.fail_at_key("device", "expected a name, found an empty text");
