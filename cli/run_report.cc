@@ -11,7 +11,7 @@
 #include "cli/plan_report.h"
 #include "cli/runnable.h"
 #include "cli/units.h"
-#include "executor/device.h"
+#include "executor/device_list.h"
 #include "executor/workspaces.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -20,13 +20,6 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kKilo = 1000;
-
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu") return make_cpu_device();
-  if (name == "cuda") throw DeviceError("--device cuda: this build has no CUDA");
-  throw InputError(fmt::format("--device: expected cpu or cuda, found '{}'{}", name,
-                               did_you_mean(name, {"cpu", "cuda"})));
-}
 
 std::uint64_t parse_seed(const std::string& text) {
   if (text == "0") return 0;
