@@ -64,16 +64,15 @@ KindTimes times_by_kind(const Schedule& schedule, const std::vector<MeasuredStep
   return times;
 }
 
-struct TimedStep {
-  std::int64_t time_ns = 0;
-  KindTimes kind_ns = {};
-};
-
-TimedStep median_of(std::vector<TimedStep> steps) {
-  if (steps.size() > 1) steps.erase(steps.begin());  // makes states, and touches memory first
-  std::sort(steps.begin(), steps.end(),
-            [](const TimedStep& a, const TimedStep& b) { return a.time_ns < b.time_ns; });
-  return steps[(steps.size() - 1) / 2];
+void add_times(const Schedule& schedule, ExecutedPlan& executed) {
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < executed.timed.size(); ++i) {
+    order.emplace_back(executed.timed[i].time_ns, i);
+  }
+  std::sort(order.begin(), order.end());
+  const ExecutedStep& median = executed.timed[order[(order.size() - 1) / 2].second];
+  executed.step_ns = median.time_ns;
+  executed.kind_ns = times_by_kind(schedule, median.steps);
 }
 
 void hold_against(const Graph& graph, const Schedule& schedule,
@@ -96,28 +95,26 @@ bool is_finite(const ExecutedPlan& executed) { return std::isfinite(executed.los
 ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluation) {
   const Graph& graph = execution.graph;
   const Schedule& schedule = evaluation.schedule;
-  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
   execution.device.begin_footprint_peak();
+  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
   Executor executor(graph, schedule, execution.device, execution.options);
   ExecutedPlan executed;
-  std::vector<TimedStep> timed;
   for (std::int64_t i = 0; i < execution.step_count; ++i) {
     if (execution.text != nullptr) execution.text->load(executor, i);
     GradientHashes hashes;
-    const ExecutedStep step =
+    ExecutedStep step =
         executor.run_step([&](const GradientSeen& seen) { add_to_hash(seen, hashes); });
     executed.losses.push_back(step.loss);
     executed.gradients.push_back(std::move(hashes));
-    timed.push_back({step.time_ns, times_by_kind(schedule, step.steps)});
     hold_against(graph, schedule,
                  i == 0 ? simulate_first_step(graph, schedule) : evaluation.trace.steps, step,
                  executed);
+    if (i == 1) executed.timed.clear();
+    executed.timed.push_back(std::move(step));
     if (!is_finite(executed)) break;
   }
   executed.footprint_bytes = execution.device.peak_footprint_bytes() - footprint_before_bytes;
-  const TimedStep median = median_of(std::move(timed));
-  executed.step_ns = median.time_ns;
-  executed.kind_ns = median.kind_ns;
+  add_times(schedule, executed);
   return executed;
 }
 

@@ -45,8 +45,10 @@ struct ExecutedPlan {
   std::int64_t measured_peak_bytes = 0;
   std::optional<BytesDifference> bytes_difference = {};
   std::int64_t footprint_bytes = 0;  // of the process, what the run added to it at most
-  std::int64_t step_ns = 0;          // the median of all but the first, which is timed if alone
-  KindTimes kind_ns = {};            // of the training step whose time that is
+  // All but the first, which makes states and touches memory first; that where it is alone.
+  std::vector<ExecutedStep> timed = {};
+  std::int64_t step_ns = 0;  // their median
+  KindTimes kind_ns = {};    // of the training step whose time that is
 };
 
 bool is_finite(const ExecutedPlan& executed);

@@ -5,6 +5,7 @@
 #include "cli/header.h"
 #include "cli/output.h"
 #include "cli/run_report.h"
+#include "models/cost_file.h"
 
 namespace cairn {
 namespace {
@@ -16,6 +17,9 @@ ExitCode run_run(const RunOptions& options) {
     return ExitCode::kDoesNotFit;
   }
   const RunReport& report = *answer.report;
+  if (options.profile) {
+    write_costs(*options.profile, report.request, report.model, *report.costs);
+  }
   write_output(options.json ? run_json(report)
                             : explained_dims(options.model, report.model) + run_text(report));
   return holds(report) ? ExitCode::kDone : ExitCode::kDoesNotFit;
@@ -40,6 +44,11 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       .add_option("--limit", options.limit,
                   "Most live bytes of the plan, 8GiB: an allocation\nbeyond it fails")
       ->type_name("BYTES");
+  command
+      .add_option(
+          "--profile", options.profile,
+          "Write the times of ops, when everything is kept,\nas costs for plan and simulate")
+      ->type_name("FILE");
   command.add_option("--text", options.text, "Train on the bytes of a file; default random tokens")
       ->type_name("FILE");
   command.add_option("--seed", options.seed, "Of weights, inputs and dropout; default 1")
