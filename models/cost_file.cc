@@ -158,8 +158,12 @@ std::string cost_file_text(const MeasuredCosts& costs, const PlanOrigin& origin)
 
 void write_costs(const std::filesystem::path& path, const ModelRequest& request,
                  const LoadedModel& model, const MeasuredCosts& costs) {
-  const PlanOrigin origin = seen_from(plan_origin(request, model), path.parent_path());
-  const std::string text = cost_file_text(costs, origin);
+  PlanOrigin origin = plan_origin(request, model);
+  // What reads the file has no checkpoints to go by.
+  if (request.is_checkpointed && !model.family.empty()) {
+    origin.model->input_require_grads = model.recipe.input_require_grads;
+  }
+  const std::string text = cost_file_text(costs, seen_from(origin, path.parent_path()));
   if (find_non_utf8_byte(text) != std::string::npos) {
     throw InputError(path.string() +
                      ": a cost file is UTF-8: a path or pattern of the model's options is not");
