@@ -102,12 +102,14 @@ void compare_with_keep_all(Execution execution, RunReport& report) {
   execution.options.limit_bytes.reset();  // it is the plan that has to keep to it
   check_available(execution.device, "keeping everything",
                   report.reference_evaluation.trace.peak_bytes);
-  report.reference = execute_plan(execution, report.reference_evaluation);
+  report.reference =
+      execute_plan(execution, simulated_plan(report.graph, report.reference_evaluation));
   report.costs = measured_costs(report.graph, report.reference_evaluation.schedule,
                                 report.reference->timed, report.device);
   report.loss_difference = loss_difference(report.executed, *report.reference);
-  report.gradient_difference = gradient_difference(execution, report.evaluation, report.executed,
-                                                   report.reference_evaluation, *report.reference);
+  report.gradient_difference =
+      gradient_difference(execution, report.evaluation.schedule, report.executed,
+                          report.reference_evaluation.schedule, *report.reference);
 }
 
 }  // namespace
@@ -147,7 +149,7 @@ RunAnswer answer_run(const RunOptions& options) {
                             .options = executor,
                             .step_count = report.step_count,
                             .text = text ? &*text : nullptr};
-  report.executed = execute_plan(execution, report.evaluation);
+  report.executed = execute_plan(execution, simulated_plan(graph, report.evaluation));
   if (!options.alone) compare_with_keep_all(execution, report);
   report.slowdowns = slowdowns(report);
   return {.report = std::move(report)};
