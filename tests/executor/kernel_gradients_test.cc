@@ -111,7 +111,7 @@ std::vector<KernelCase> kernel_cases() {
 // One op in a graph of its own, and float64 numbers for all it reads.
 class OpRun {
  public:
-  explicit OpRun(const KernelCase& of) {
+  explicit OpRun(const KernelCase& of, DataType type = DataType::kFloat64) {
     GraphBuilder builder("kernel", DataType::kFloat32);
     const OpKindInfo* const kind = find_op_kind(of.kind);
     std::vector<TensorId> inputs;
@@ -128,7 +128,7 @@ class OpRun {
     for (const TensorId id : op().inputs) {
       const Tensor& tensor = graph_.tensor(id);
       const bool is_integer = !is_floating(tensor.data_type);
-      Array array = memory_.make(is_integer ? tensor.data_type : DataType::kFloat64, tensor.shape);
+      Array array = memory_.make(is_integer ? tensor.data_type : type, tensor.shape);
       const std::uint64_t seed = test_seed() + values_.size();
       if (is_integer) {
         launch(*device_, element_count(array),
@@ -137,7 +137,8 @@ class OpRun {
         launch(*device_, element_count(array), FillNormal<double>{elements(array), seed, 1.0});
         if (of.is_positive) {
           for (std::int64_t i = 0; i < element_count(array); ++i) {
-            number(array, i) = std::abs(number(array, i)) + 0.5;
+            const Elements all = elements(array);
+            all.set(i, std::abs(all.get<double>(i)) + 0.5);
           }
         }
       }
@@ -231,6 +232,20 @@ TEST_CASE("kernels make tensors of the shapes that the graph has") {
     REQUIRE(made.auxiliaries.size() == run.op().auxiliaries.size());
     for (std::size_t i = 0; i < made.auxiliaries.size(); ++i) {
       CHECK(made.auxiliaries[i].shape == run.graph().tensor(run.op().auxiliaries[i]).shape);
+    }
+  }
+}
+
+TEST_CASE("kernels run in fp32 and bf16, forward and backward, and make gradients of that type") {
+  for (const KernelCase& of : kernel_cases()) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+      CAPTURE(case_text(of));
+      OpRun run(of, type);
+      const std::vector<InputGradient> gradients = run.backward();
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (!run.graph().tensor(run.op().inputs[i]).requires_grad) continue;
+        CHECK(gradients[i].array.type == type);
+      }
     }
   }
 }
