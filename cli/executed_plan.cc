@@ -92,9 +92,15 @@ void hold_against(const Graph& graph, const Schedule& schedule,
 
 bool is_finite(const ExecutedPlan& executed) { return std::isfinite(executed.losses.back()); }
 
-ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluation) {
+SimulatedPlan simulated_plan(const Graph& graph, const Evaluation& evaluation) {
+  return {.schedule = evaluation.schedule,
+          .first = simulate_first_step(graph, evaluation.schedule),
+          .later = evaluation.trace.steps};
+}
+
+ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated) {
   const Graph& graph = execution.graph;
-  const Schedule& schedule = evaluation.schedule;
+  const Schedule& schedule = simulated.schedule;
   execution.device.begin_footprint_peak();
   const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
   Executor executor(graph, schedule, execution.device, execution.options);
@@ -106,9 +112,7 @@ ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluati
         executor.run_step([&](const GradientSeen& seen) { add_to_hash(seen, hashes); });
     executed.losses.push_back(step.loss);
     executed.gradients.push_back(std::move(hashes));
-    hold_against(graph, schedule,
-                 i == 0 ? simulate_first_step(graph, schedule) : evaluation.trace.steps, step,
-                 executed);
+    hold_against(graph, schedule, i == 0 ? simulated.first : simulated.later, step, executed);
     if (i == 1) executed.timed.clear();
     executed.timed.push_back(std::move(step));
     if (!is_finite(executed)) break;
@@ -121,10 +125,9 @@ ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluati
 namespace {
 
 // Of one parameter in one training step.
-std::vector<std::uint8_t> gradient_bytes_of(const Execution& execution,
-                                            const Evaluation& evaluation, std::size_t training_step,
-                                            TensorId parameter) {
-  Executor executor(execution.graph, evaluation.schedule, execution.device, execution.options);
+std::vector<std::uint8_t> gradient_bytes_of(const Execution& execution, const Schedule& schedule,
+                                            std::size_t training_step, TensorId parameter) {
+  Executor executor(execution.graph, schedule, execution.device, execution.options);
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 0; i <= training_step; ++i) {
     if (execution.text != nullptr) execution.text->load(executor, static_cast<std::int64_t>(i));
@@ -145,13 +148,13 @@ double number_at(const std::vector<std::uint8_t>& bytes, DataType type, std::siz
   return elements.get<double>(0);
 }
 
-GradientDifference difference_in(const Execution& execution, const Evaluation& evaluation,
-                                 const Evaluation& reference_evaluation, std::size_t training_step,
+GradientDifference difference_in(const Execution& execution, const Schedule& schedule,
+                                 const Schedule& reference_schedule, std::size_t training_step,
                                  TensorId parameter) {
   const std::vector<std::uint8_t> found =
-      gradient_bytes_of(execution, evaluation, training_step, parameter);
+      gradient_bytes_of(execution, schedule, training_step, parameter);
   const std::vector<std::uint8_t> expected =
-      gradient_bytes_of(execution, reference_evaluation, training_step, parameter);
+      gradient_bytes_of(execution, reference_schedule, training_step, parameter);
   GradientDifference difference{.training_step = static_cast<std::int64_t>(training_step) + 1,
                                 .parameter = parameter};
   const DataType type = execution.graph.tensor(parameter).data_type;
@@ -170,16 +173,16 @@ GradientDifference difference_in(const Execution& execution, const Evaluation& e
 }  // namespace
 
 std::optional<GradientDifference> gradient_difference(const Execution& execution,
-                                                      const Evaluation& evaluation,
+                                                      const Schedule& schedule,
                                                       const ExecutedPlan& executed,
-                                                      const Evaluation& reference_evaluation,
+                                                      const Schedule& reference_schedule,
                                                       const ExecutedPlan& reference) {
   const std::size_t step_count = std::min(executed.gradients.size(), reference.gradients.size());
   for (std::size_t i = 0; i < step_count; ++i) {
     for (const auto& [parameter, hash] : executed.gradients[i]) {
       const auto expected = reference.gradients[i].find(parameter);
       if (expected != reference.gradients[i].end() && expected->second == hash) continue;
-      return difference_in(execution, evaluation, reference_evaluation, i, parameter);
+      return difference_in(execution, schedule, reference_schedule, i, parameter);
     }
   }
   return std::nullopt;

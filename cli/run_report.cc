@@ -12,7 +12,7 @@
 #include "cli/runnable.h"
 #include "cli/saved_tensors.h"
 #include "cli/units.h"
-#include "executor/device.h"
+#include "executor/device_list.h"
 #include "executor/workspaces.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -21,13 +21,6 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kKilo = 1000;
-
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu") return make_cpu_device();
-  if (name == "cuda") throw DeviceError("--device cuda: this build has no CUDA");
-  throw InputError(fmt::format("--device: expected cpu or cuda, found '{}'{}", name,
-                               did_you_mean(name, {"cpu", "cuda"})));
-}
 
 std::uint64_t parse_seed(const std::string& text) {
   if (text == "0") return 0;
@@ -110,12 +103,14 @@ void compare_with_keep_all(Execution execution, RunReport& report) {
   execution.options.limit_bytes.reset();  // it is the plan that has to keep to it
   check_available(execution.device, "keeping everything",
                   report.reference_evaluation.trace.peak_bytes);
-  report.reference = execute_plan(execution, report.reference_evaluation);
+  report.reference =
+      execute_plan(execution, simulated_plan(report.graph, report.reference_evaluation));
   report.costs = measured_costs(report.graph, report.reference_evaluation.schedule,
                                 report.reference->timed, report.device);
   report.loss_difference = loss_difference(report.executed, *report.reference);
-  report.gradient_difference = gradient_difference(execution, report.evaluation, report.executed,
-                                                   report.reference_evaluation, *report.reference);
+  report.gradient_difference =
+      gradient_difference(execution, report.evaluation.schedule, report.executed,
+                          report.reference_evaluation.schedule, *report.reference);
 }
 
 }  // namespace
@@ -156,7 +151,7 @@ RunAnswer answer_run(const RunOptions& options) {
                             .step_count = report.step_count,
                             .text = text ? &*text : nullptr};
   if (options.save_tensors) save_tensors(execution, report.evaluation, *options.save_tensors);
-  report.executed = execute_plan(execution, report.evaluation);
+  report.executed = execute_plan(execution, simulated_plan(graph, report.evaluation));
   if (!options.alone) compare_with_keep_all(execution, report);
   report.slowdowns = slowdowns(report);
   return {.report = std::move(report)};
