@@ -1,14 +1,20 @@
-// The slowdown that measured costs predict for a plan, against the one that is measured: keep-all
-// and the plan step by step in turn, medians of both.
+// The slowdown that measured costs predict for plans, against the one that is measured: keep-all
+// and the plan step by step in turn, medians of both. Costs are those of the same steps of
+// keep-all.
 //
-//   bench_slowdown MODEL STRATEGY STEPS [dim=value ...]    batch=, tokens= and dims of the model
+//   bench_slowdown [STEPS [PART OF A CASE'S NAME]]
+//
+// What else runs on the machine is in both; where there is much of it, one thread
+// (OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1) waits for no other.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/measured_costs.h"
@@ -17,11 +23,46 @@
 #include "executor/workspaces.h"
 #include "graph/training_step.h"
 #include "models/load_model.h"
-#include "planner/planner.h"
+#include "planner/plan_for_budget.h"
 
 namespace {
 
+using cairn::StepKind;
+
 constexpr double kMillisecond = 1e6;
+
+struct Case {
+  std::string name = {};
+  cairn::ModelRequest request = {};
+};
+
+std::vector<Case> cases() {
+  const cairn::Precision fp32{.parameter_type = cairn::DataType::kFloat32};
+  return {{"a GPT of 12 layers, 256 wide",
+           {.model = "gpt2",
+            .tokens = 256,
+            .vocab = 1024,
+            .set = {{"hidden", "256"},
+                    {"heads", "4"},
+                    {"ffn", "1024"},
+                    {"embedding_dropout", "0"},
+                    {"residual_dropout", "0"},
+                    {"attention_dropout", "0"}},
+            .precision = fp32}},
+          {"a Llama of 6 layers, 128 wide",
+           {.model = "llama-3.2-1b",
+            .batch = 4,
+            .tokens = 64,
+            .vocab = 512,
+            .set = {{"layers", "6"},
+                    {"hidden", "128"},
+                    {"heads", "4"},
+                    {"kv_heads", "2"},
+                    {"head_dim", "32"},
+                    {"ffn", "344"}},
+            .precision = fp32}},
+          {"resnet-18, 2 images", {.model = "resnet-18", .batch = 2, .precision = fp32}}};
+}
 
 std::int64_t page_faults() {
   rusage usage{};
@@ -31,17 +72,15 @@ std::int64_t page_faults() {
 
 // One schedule, run again and again.
 struct Runner {
-  const cairn::Graph& graph;
   cairn::Schedule schedule = {};
   cairn::Executor executor;
   std::vector<cairn::ExecutedStep> steps = {};
   std::vector<std::int64_t> faults = {};
 
-  Runner(const cairn::Graph& of, const cairn::TrainingStep& step, const cairn::Plan& plan,
+  Runner(const cairn::Graph& graph, const cairn::TrainingStep& step, const cairn::Plan& plan,
          cairn::Device& device)
-      : graph(of),
-        schedule(cairn::lower_training_step(of, step, cairn::lower(of, plan))),
-        executor(of, schedule, device, {}) {}
+      : schedule(cairn::lower_training_step(graph, step, cairn::lower(graph, plan))),
+        executor(graph, schedule, device, {}) {}
 
   void run(bool is_measured) {
     const std::int64_t before = page_faults();
@@ -51,8 +90,14 @@ struct Runner {
     steps.push_back(std::move(step));
   }
 
-  // The sum of the medians of the steps of one kind.
-  double milliseconds(cairn::StepKind kind) const {
+  cairn::MeasuredTime time() const {
+    std::vector<std::int64_t> times_ns;
+    for (const cairn::ExecutedStep& step : steps) times_ns.push_back(step.time_ns);
+    return cairn::measured_time(times_ns);
+  }
+
+  // The sum of the medians of all steps of a kind.
+  double milliseconds(StepKind kind) const {
     double sum_ms = 0;
     for (std::size_t i = 0; i < steps[0].steps.size(); ++i) {
       if (schedule.steps[steps[0].steps[i].step].kind != kind) continue;
@@ -63,17 +108,10 @@ struct Runner {
     return sum_ms;
   }
 
-  cairn::MeasuredTime time() const {
-    std::vector<std::int64_t> times_ns;
-    for (const cairn::ExecutedStep& step : steps) times_ns.push_back(step.time_ns);
-    return cairn::measured_time(times_ns);
-  }
-
-  void print(const char* name) const {
-    using cairn::StepKind;
+  void print(const std::string& name) const {
     fmt::print(
-        "  {:9} {:8.1f} ms a step (quartiles {:.1f} apart): forward {:.1f}, recompute {:.1f}, "
-        "backward {:.1f}, optimizer {:.1f}; {} page faults\n",
+        "    {:11} {:8.1f} ms (quartiles {:.1f} apart): forward {:.1f}, recompute {:.1f}, backward "
+        "{:.1f}, optimizer {:.1f}; {} page faults\n",
         name, static_cast<double>(time().median_ns) / kMillisecond,
         static_cast<double>(time().spread_ns) / kMillisecond, milliseconds(StepKind::kCompute),
         milliseconds(StepKind::kRecompute), milliseconds(StepKind::kBackward),
@@ -81,59 +119,70 @@ struct Runner {
   }
 };
 
-cairn::ModelRequest request_of(int count, char** arguments) {
-  cairn::ModelRequest request{
-      .model = arguments[1],
-      .precision = cairn::Precision{.parameter_type = cairn::DataType::kFloat32}};
-  for (int i = 4; i < count; ++i) {
-    const std::string text = arguments[i];
-    const std::size_t equals = text.find('=');
-    const std::string name = text.substr(0, equals);
-    const std::string value = text.substr(equals + 1);
-    if (name == "batch") {
-      request.batch = std::stoll(value);
-    } else if (name == "tokens") {
-      request.tokens = std::stoll(value);
-    } else {
-      request.set.emplace_back(name, value);
-    }
-  }
-  return request;
-}
+struct Bench {
+  const Case& of;
+  int step_count = 0;
+  cairn::LoadedModel model = cairn::load_model(of.request);
+  cairn::Graph graph = cairn::with_executor_workspaces(model.graph);
+  std::unique_ptr<cairn::Device> device = cairn::make_cpu_device();
 
-void run(const cairn::ModelRequest& request, const std::string& strategy, int step_count) {
-  const cairn::LoadedModel model = cairn::load_model(request);
-  const cairn::Graph graph = cairn::with_executor_workspaces(model.graph);
-  const cairn::Plan plan =
-      cairn::make_plan(graph, cairn::parse_strategy(strategy), cairn::Extent::kNeeded);
-  const std::unique_ptr<cairn::Device> device = cairn::make_cpu_device();
-  Runner keep_all(graph, model.recipe.step, cairn::keep_all_plan(graph), *device);
-  Runner planned(graph, model.recipe.step, plan, *device);
-  for (int i = 0; i <= step_count; ++i) {
-    keep_all.run(i > 0);
-    planned.run(i > 0);
+  void compare(const std::string& name, const cairn::Plan& plan) {
+    Runner keep_all(graph, model.recipe.step, cairn::keep_all_plan(graph), *device);
+    Runner planned(graph, model.recipe.step, plan, *device);
+    for (int i = 0; i <= step_count; ++i) {
+      keep_all.run(i > 0);
+      planned.run(i > 0);
+    }
+    const cairn::MeasuredCosts costs =
+        cairn::measured_costs(graph, keep_all.schedule, keep_all.steps, device->name());
+    const double predicted =
+        cairn::predicted_slowdown(graph, planned.schedule, keep_all.schedule, costs);
+    const double measured = static_cast<double>(planned.time().median_ns) /
+                                static_cast<double>(keep_all.time().median_ns) -
+                            1;
+    fmt::print("  {}: predicted {:+.1f} %, measured {:+.1f} %: the step {:+.1f} % off\n", name,
+               100 * predicted, 100 * measured, 100 * ((1 + predicted) / (1 + measured) - 1));
+    keep_all.print("keep-all");
+    planned.print(name);
   }
-  const cairn::MeasuredCosts costs =
-      cairn::measured_costs(graph, keep_all.schedule, keep_all.steps, device->name());
-  const double predicted =
-      cairn::predicted_slowdown(graph, planned.schedule, keep_all.schedule, costs);
-  const double measured = static_cast<double>(planned.time().median_ns) /
-                              static_cast<double>(keep_all.time().median_ns) -
-                          1;
-  fmt::print("{} {}: predicted {:+.1f} %, measured {:+.1f} %: a step {:+.1f} % off\n",
-             request.model, strategy, 100 * predicted, 100 * measured,
-             100 * ((1 + predicted) / (1 + measured) - 1));
-  keep_all.print("keep-all");
-  planned.print(strategy.c_str());
+
+  // The cheapest by measured times whose peak lies between the least and that of keep-all.
+  cairn::Plan plan_by_measured_times() {
+    Runner keep_all(graph, model.recipe.step, cairn::keep_all_plan(graph), *device);
+    for (int i = 0; i <= step_count; ++i) keep_all.run(i > 0);
+    const cairn::MeasuredCosts costs =
+        cairn::measured_costs(graph, keep_all.schedule, keep_all.steps, device->name());
+    cairn::Graph timed = graph;
+    cairn::set_measured_times(timed, costs);
+    const cairn::PlanRequest request{.setting = {.extent = cairn::Extent::kNeeded,
+                                                 .step = model.recipe.step,
+                                                 .rest_ns = cairn::rest_ns(costs)}};
+    const std::int64_t most =
+        cairn::plan_for_budget(timed, {.strategy = {}, .setting = request.setting}, 0)
+            .evaluation.trace.peak_bytes;
+    const std::int64_t least =
+        cairn::plan_for_budget(timed, request, 0).evaluation.trace.peak_bytes;
+    return cairn::plan_for_budget(timed, request, (most + least) / 2).evaluation.plan;
+  }
+};
+
+void run(const Case& of, int step_count) {
+  fmt::print("{}\n", of.name);
+  Bench bench{.of = of, .step_count = step_count};
+  for (const std::string name : {"every-layer", "sqrt"}) {
+    bench.compare(
+        name, cairn::make_plan(bench.graph, cairn::parse_strategy(name), cairn::Extent::kNeeded));
+  }
+  bench.compare("a budget", bench.plan_by_measured_times());
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 4) {
-    fmt::print(stderr, "bench_slowdown MODEL STRATEGY STEPS [dim=value ...]\n");
-    return 2;
+  const int step_count = count > 1 ? std::atoi(arguments[1]) : 20;
+  const std::string part = count > 2 ? arguments[2] : "";
+  for (const Case& of : cases()) {
+    if (of.name.find(part) != std::string::npos) run(of, std::max(step_count, 1));
   }
-  run(request_of(count, arguments), arguments[2], std::atoi(arguments[3]));
   return 0;
 }

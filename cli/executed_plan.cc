@@ -64,16 +64,15 @@ KindTimes times_by_kind(const Schedule& schedule, const std::vector<MeasuredStep
   return times;
 }
 
-struct TimedStep {
-  std::int64_t time_ns = 0;
-  KindTimes kind_ns = {};
-};
-
-TimedStep median_of(std::vector<TimedStep> steps) {
-  if (steps.size() > 1) steps.erase(steps.begin());  // makes states, and touches memory first
-  std::sort(steps.begin(), steps.end(),
-            [](const TimedStep& a, const TimedStep& b) { return a.time_ns < b.time_ns; });
-  return steps[(steps.size() - 1) / 2];
+void add_times(const Schedule& schedule, ExecutedPlan& executed) {
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < executed.timed.size(); ++i) {
+    order.emplace_back(executed.timed[i].time_ns, i);
+  }
+  std::sort(order.begin(), order.end());
+  const ExecutedStep& median = executed.timed[order[(order.size() - 1) / 2].second];
+  executed.step_ns = median.time_ns;
+  executed.kind_ns = times_by_kind(schedule, median.steps);
 }
 
 void hold_against(const Graph& graph, const Schedule& schedule,
@@ -93,41 +92,42 @@ void hold_against(const Graph& graph, const Schedule& schedule,
 
 bool is_finite(const ExecutedPlan& executed) { return std::isfinite(executed.losses.back()); }
 
-ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluation) {
+SimulatedPlan simulated_plan(const Graph& graph, const Evaluation& evaluation) {
+  return {.schedule = evaluation.schedule,
+          .first = simulate_first_step(graph, evaluation.schedule),
+          .later = evaluation.trace.steps};
+}
+
+ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated) {
   const Graph& graph = execution.graph;
-  const Schedule& schedule = evaluation.schedule;
-  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
+  const Schedule& schedule = simulated.schedule;
   execution.device.begin_footprint_peak();
+  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
   Executor executor(graph, schedule, execution.device, execution.options);
   ExecutedPlan executed;
-  std::vector<TimedStep> timed;
   for (std::int64_t i = 0; i < execution.step_count; ++i) {
     if (execution.text != nullptr) execution.text->load(executor, i);
     GradientHashes hashes;
-    const ExecutedStep step =
+    ExecutedStep step =
         executor.run_step([&](const GradientSeen& seen) { add_to_hash(seen, hashes); });
     executed.losses.push_back(step.loss);
     executed.gradients.push_back(std::move(hashes));
-    timed.push_back({step.time_ns, times_by_kind(schedule, step.steps)});
-    hold_against(graph, schedule,
-                 i == 0 ? simulate_first_step(graph, schedule) : evaluation.trace.steps, step,
-                 executed);
+    hold_against(graph, schedule, i == 0 ? simulated.first : simulated.later, step, executed);
+    if (i == 1) executed.timed.clear();
+    executed.timed.push_back(std::move(step));
     if (!is_finite(executed)) break;
   }
   executed.footprint_bytes = execution.device.peak_footprint_bytes() - footprint_before_bytes;
-  const TimedStep median = median_of(std::move(timed));
-  executed.step_ns = median.time_ns;
-  executed.kind_ns = median.kind_ns;
+  add_times(schedule, executed);
   return executed;
 }
 
 namespace {
 
 // Of one parameter in one training step.
-std::vector<std::uint8_t> gradient_bytes_of(const Execution& execution,
-                                            const Evaluation& evaluation, std::size_t training_step,
-                                            TensorId parameter) {
-  Executor executor(execution.graph, evaluation.schedule, execution.device, execution.options);
+std::vector<std::uint8_t> gradient_bytes_of(const Execution& execution, const Schedule& schedule,
+                                            std::size_t training_step, TensorId parameter) {
+  Executor executor(execution.graph, schedule, execution.device, execution.options);
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 0; i <= training_step; ++i) {
     if (execution.text != nullptr) execution.text->load(executor, static_cast<std::int64_t>(i));
@@ -148,13 +148,13 @@ double number_at(const std::vector<std::uint8_t>& bytes, DataType type, std::siz
   return elements.get<double>(0);
 }
 
-GradientDifference difference_in(const Execution& execution, const Evaluation& evaluation,
-                                 const Evaluation& reference_evaluation, std::size_t training_step,
+GradientDifference difference_in(const Execution& execution, const Schedule& schedule,
+                                 const Schedule& reference_schedule, std::size_t training_step,
                                  TensorId parameter) {
   const std::vector<std::uint8_t> found =
-      gradient_bytes_of(execution, evaluation, training_step, parameter);
+      gradient_bytes_of(execution, schedule, training_step, parameter);
   const std::vector<std::uint8_t> expected =
-      gradient_bytes_of(execution, reference_evaluation, training_step, parameter);
+      gradient_bytes_of(execution, reference_schedule, training_step, parameter);
   GradientDifference difference{.training_step = static_cast<std::int64_t>(training_step) + 1,
                                 .parameter = parameter};
   const DataType type = execution.graph.tensor(parameter).data_type;
@@ -173,16 +173,16 @@ GradientDifference difference_in(const Execution& execution, const Evaluation& e
 }  // namespace
 
 std::optional<GradientDifference> gradient_difference(const Execution& execution,
-                                                      const Evaluation& evaluation,
+                                                      const Schedule& schedule,
                                                       const ExecutedPlan& executed,
-                                                      const Evaluation& reference_evaluation,
+                                                      const Schedule& reference_schedule,
                                                       const ExecutedPlan& reference) {
   const std::size_t step_count = std::min(executed.gradients.size(), reference.gradients.size());
   for (std::size_t i = 0; i < step_count; ++i) {
     for (const auto& [parameter, hash] : executed.gradients[i]) {
       const auto expected = reference.gradients[i].find(parameter);
       if (expected != reference.gradients[i].end() && expected->second == hash) continue;
-      return difference_in(execution, evaluation, reference_evaluation, i, parameter);
+      return difference_in(execution, schedule, reference_schedule, i, parameter);
     }
   }
   return std::nullopt;

@@ -24,6 +24,14 @@ struct Execution {
   const TextBatches* text = nullptr;  // without, the same random inputs in every step
 };
 
+// A schedule, and what the simulator says of its steps in the first training step and in others.
+struct SimulatedPlan {
+  const Schedule& schedule;
+  std::vector<StepTrace> first = {};
+  std::vector<StepTrace> later = {};
+};
+SimulatedPlan simulated_plan(const Graph& graph, const Evaluation& evaluation);
+
 // The first step of a schedule whose bytes are not the simulated ones.
 struct BytesDifference {
   std::int64_t training_step = 0;  // from 1
@@ -45,16 +53,18 @@ struct ExecutedPlan {
   std::int64_t measured_peak_bytes = 0;
   std::optional<BytesDifference> bytes_difference = {};
   std::int64_t footprint_bytes = 0;  // of the process, what the run added to it at most
-  std::int64_t step_ns = 0;          // the median of all but the first, which is timed if alone
-  KindTimes kind_ns = {};            // of the training step whose time that is
+  // All but the first, which makes states and touches memory first; that where it is alone.
+  std::vector<ExecutedStep> timed = {};
+  std::int64_t step_ns = 0;  // their median
+  KindTimes kind_ns = {};    // of the training step whose time that is
 };
 
 bool is_finite(const ExecutedPlan& executed);
 
 // Throws DeviceError, and ScheduleFault for a schedule that reads what it does not keep.
-ExecutedPlan execute_plan(const Execution& execution, const Evaluation& evaluation);
+ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated);
 
-// A gradient that two plans give differently.
+// A gradient that two schedules give differently.
 struct GradientDifference {
   std::int64_t training_step = 0;  // from 1
   TensorId parameter = kNoTensor;
@@ -66,9 +76,9 @@ struct GradientDifference {
 // The first, by running both again up to the training step where the hashes differ; empty where all
 // are equal.
 std::optional<GradientDifference> gradient_difference(const Execution& execution,
-                                                      const Evaluation& evaluation,
+                                                      const Schedule& schedule,
                                                       const ExecutedPlan& executed,
-                                                      const Evaluation& reference_evaluation,
+                                                      const Schedule& reference_schedule,
                                                       const ExecutedPlan& reference);
 
 }  // namespace cairn

@@ -14,8 +14,8 @@
 namespace cairn {
 
 // Medians over training steps of one schedule, which computes every op: keep-all's. The steps are
-// those behind the warm-up, for the first one makes optimizer states; no observer of gradients may
-// have been at work. Recomputes count as nothing here: an op's forward is its Compute.
+// those behind the warm-up, for the first one makes optimizer states. Recomputes count as nothing
+// here: an op's forward is its Compute.
 MeasuredCosts measured_costs(const Graph& graph, const Schedule& schedule,
                              const std::vector<ExecutedStep>& steps, const std::string& device);
 

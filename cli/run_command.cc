@@ -5,6 +5,7 @@
 #include "cli/header.h"
 #include "cli/output.h"
 #include "cli/run_report.h"
+#include "models/cost_file.h"
 
 namespace cairn {
 namespace {
@@ -16,6 +17,9 @@ ExitCode run_run(const RunOptions& options) {
     return ExitCode::kDoesNotFit;
   }
   const RunReport& report = *answer.report;
+  if (options.profile) {
+    write_costs(*options.profile, report.request, report.model, *report.costs);
+  }
   write_output(options.json ? run_json(report)
                             : explained_dims(options.model, report.model) + run_text(report));
   return holds(report) ? ExitCode::kDone : ExitCode::kDoesNotFit;
@@ -31,7 +35,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--plan", options.plan, "A plan file for MODEL, instead of a strategy")
       ->type_name("FILE");
   add_extent_option(command, options.extent);
-  command.add_option("--device", options.device, "cpu (default) or cuda")->type_name("D");
+  command.add_option("--device", options.device, "cpu (default), cuda or cuda:N")->type_name("D");
   command
       .add_option("--steps", options.steps,
                   "Training steps; default 2: the first makes the\noptimizer's states")
@@ -40,6 +44,11 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       .add_option("--limit", options.limit,
                   "Most live bytes of the plan, 8GiB: an allocation\nbeyond it fails")
       ->type_name("BYTES");
+  command
+      .add_option(
+          "--profile", options.profile,
+          "Write the times of ops, when everything is kept,\nas costs for plan and simulate")
+      ->type_name("FILE");
   command.add_option("--text", options.text, "Train on the bytes of a file; default random tokens")
       ->type_name("FILE");
   command.add_option("--seed", options.seed, "Of weights, inputs and dropout; default 1")

@@ -14,6 +14,8 @@ constexpr std::array<const char*, kExecutedKindCount> kKindKeys = {"forward_ns",
 // JSON has no NaN.
 Json number_or_null(double number) { return std::isfinite(number) ? Json(number) : Json(); }
 
+Json value_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
 Json bytes_difference_json(const std::optional<BytesDifference>& difference) {
   if (!difference) return {};
   return {{"training_step", difference->training_step},
@@ -43,7 +45,7 @@ Json gradient_difference_json(const RunReport& report) {
   const auto& difference = report.gradient_difference;
   if (!difference) return {};
   return {{"training_step", difference->training_step},
-          {"parameter", report.model.graph.tensor(difference->parameter).name},
+          {"parameter", report.graph.tensor(difference->parameter).name},
           {"element", difference->element},
           {"value", number_or_null(difference->value)},
           {"reference_value", number_or_null(difference->reference_value)}};
@@ -80,9 +82,9 @@ std::string run_json(const RunReport& report) {
   }
   document["gradient_difference"] = gradient_difference_json(report);
   document["loss_difference"] = loss_difference_json(report.loss_difference);
-  const std::optional<double> measured = measured_slowdown(report);
-  document["measured_slowdown"] = measured ? Json(*measured) : Json();
-  document["predicted_slowdown"] = predicted_slowdown(report);
+  document["measured_slowdown"] = value_or_null(report.slowdowns.measured);
+  document["slowdown_by_op_times"] = value_or_null(report.slowdowns.by_times);
+  document["slowdown_by_flops"] = report.slowdowns.by_flops;
   document["notes"] = report.notes;
   return json_text(document);
 }

@@ -12,7 +12,7 @@
 #include "cli/runnable.h"
 #include "cli/saved_tensors.h"
 #include "cli/units.h"
-#include "executor/device.h"
+#include "executor/device_list.h"
 #include "executor/workspaces.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -21,13 +21,6 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kKilo = 1000;
-
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu") return make_cpu_device();
-  if (name == "cuda") throw DeviceError("--device cuda: this build has no CUDA");
-  throw InputError(fmt::format("--device: expected cpu or cuda, found '{}'{}", name,
-                               did_you_mean(name, {"cpu", "cuda"})));
-}
 
 std::uint64_t parse_seed(const std::string& text) {
   if (text == "0") return 0;
@@ -43,6 +36,7 @@ ExecutorOptions executor_options(const RunOptions& options) {
 // One plan with the model that it is for, ready to be run; empty where none fits the budget.
 struct Chosen {
   ChosenPlan plan = {};
+  Graph graph = {};  // the model's, with the workspaces of the executor's kernels
   bool is_feasible = true;
   std::string verdict = {};
 };
@@ -63,9 +57,11 @@ Chosen plan_within_budget(const RunOptions& options) {
   if (!report.answer->is_feasible) {
     return {.is_feasible = false, .verdict = plan_verdict(report)};
   }
+  LoadedModel model = load_model(report.request);
   return {.plan = {.request = std::move(report.request),
-                   .model = std::move(report.model),
-                   .plan = std::move(report.answer->evaluation.plan)}};
+                   .model = std::move(model),
+                   .plan = std::move(report.answer->evaluation.plan)},
+          .graph = std::move(report.model.graph)};
 }
 
 Chosen chosen_plan(const RunOptions& options) {
@@ -73,8 +69,7 @@ Chosen chosen_plan(const RunOptions& options) {
   Chosen chosen{
       .plan = choose_plan({options.model, options.checkpointing, options.extent, options.plan})};
   check_runnable(chosen.plan.request);
-  Graph& graph = chosen.plan.model.graph;
-  graph = with_executor_workspaces(std::move(graph));
+  chosen.graph = with_executor_workspaces(chosen.plan.model.graph);
   return chosen;
 }
 
@@ -92,19 +87,38 @@ std::optional<LossDifference> loss_difference(const ExecutedPlan& executed,
   return std::nullopt;
 }
 
+Slowdowns slowdowns(const RunReport& report) {
+  Slowdowns slowdowns{.by_flops = slowdown(report.evaluation, report.reference_evaluation,
+                                           report.reference_evaluation.step_flops)};
+  if (!report.reference || report.reference->step_ns <= 0) return slowdowns;
+  slowdowns.by_times = predicted_slowdown(report.graph, report.evaluation.schedule,
+                                          report.reference_evaluation.schedule, *report.costs);
+  slowdowns.measured = static_cast<double>(report.executed.step_ns) /
+                           static_cast<double>(report.reference->step_ns) -
+                       1;
+  return slowdowns;
+}
+
 void compare_with_keep_all(Execution execution, RunReport& report) {
   execution.options.limit_bytes.reset();  // it is the plan that has to keep to it
   check_available(execution.device, "keeping everything",
                   report.reference_evaluation.trace.peak_bytes);
-  report.reference = execute_plan(execution, report.reference_evaluation);
+  report.reference =
+      execute_plan(execution, simulated_plan(report.graph, report.reference_evaluation));
+  report.costs = measured_costs(report.graph, report.reference_evaluation.schedule,
+                                report.reference->timed, report.device);
   report.loss_difference = loss_difference(report.executed, *report.reference);
-  report.gradient_difference = gradient_difference(execution, report.evaluation, report.executed,
-                                                   report.reference_evaluation, *report.reference);
+  report.gradient_difference =
+      gradient_difference(execution, report.evaluation.schedule, report.executed,
+                          report.reference_evaluation.schedule, *report.reference);
 }
 
 }  // namespace
 
 RunAnswer answer_run(const RunOptions& options) {
+  if (options.alone && options.profile) {
+    throw InputError("--alone and --profile: it is keeping everything whose ops are timed");
+  }
   const std::unique_ptr<Device> device = make_device(options.device);
   ExecutorOptions executor = executor_options(options);
   RunReport report{.device = device->name(),
@@ -117,11 +131,13 @@ RunAnswer answer_run(const RunOptions& options) {
   if (options.learning_rate) {
     executor.optimizer.learning_rate = parse_factor(*options.learning_rate, "--learning-rate");
   }
+  report.request = std::move(chosen.plan.request);
   report.model = std::move(chosen.plan.model);
+  report.graph = std::move(chosen.graph);
   report.notes = report.model.notes;
   std::optional<TextBatches> text;
   if (options.text) text.emplace(*options.text, report.model);
-  const Graph& graph = report.model.graph;
+  const Graph& graph = report.graph;
   const Setting setting{.step = report.model.recipe.step};
   report.evaluation = evaluate_plan(graph, std::move(chosen.plan.plan), setting);
   const Plan& plan = report.evaluation.plan;
@@ -135,8 +151,9 @@ RunAnswer answer_run(const RunOptions& options) {
                             .step_count = report.step_count,
                             .text = text ? &*text : nullptr};
   if (options.save_tensors) save_tensors(execution, report.evaluation, *options.save_tensors);
-  report.executed = execute_plan(execution, report.evaluation);
+  report.executed = execute_plan(execution, simulated_plan(graph, report.evaluation));
   if (!options.alone) compare_with_keep_all(execution, report);
+  report.slowdowns = slowdowns(report);
   return {.report = std::move(report)};
 }
 
@@ -145,18 +162,6 @@ bool holds(const RunReport& report) {
                         !report.gradient_difference &&
                         !(report.reference && report.reference->bytes_difference);
   return is_equal && is_finite(report.executed);
-}
-
-double predicted_slowdown(const RunReport& report) {
-  return slowdown(report.evaluation, report.reference_evaluation,
-                  report.reference_evaluation.step_flops);
-}
-
-std::optional<double> measured_slowdown(const RunReport& report) {
-  if (!report.reference || report.reference->step_ns <= 0) return std::nullopt;
-  return static_cast<double>(report.executed.step_ns) /
-             static_cast<double>(report.reference->step_ns) -
-         1;
 }
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/executed_plan.h"
+#include "cli/measured_costs.h"
 #include "cli/model_options.h"
 #include "models/load_model.h"
 #include "planner/evaluation.h"
@@ -24,6 +25,7 @@ struct RunOptions {
   std::string device = "cpu";
   std::string steps = "2";
   std::optional<std::string> limit = {};
+  std::optional<std::string> profile = {};
   std::optional<std::string> text = {};
   std::string seed = "1";
   std::optional<std::string> learning_rate = {};
@@ -40,8 +42,18 @@ struct LossDifference {
   double reference_loss = 0;
 };
 
+// How much longer the plan's step takes than that of keep-all: 0.24 is 24 %. By FLOPs, and with a
+// run of keep-all as measured, and as predicted from the times of its ops.
+struct Slowdowns {
+  double by_flops = 0;
+  std::optional<double> by_times = {};
+  std::optional<double> measured = {};
+};
+
 struct RunReport {
-  LoadedModel model = {};  // its graph has the workspaces of the executor's kernels
+  ModelRequest request = {};
+  LoadedModel model = {};
+  Graph graph = {};  // the model's, with the workspaces of the executor's kernels
   std::string device = {};
   std::int64_t step_count = 0;
   std::uint64_t seed = 0;
@@ -51,6 +63,8 @@ struct RunReport {
   // Keep-all over the same order of ops; its run is empty with --alone.
   Evaluation reference_evaluation = {};
   std::optional<ExecutedPlan> reference = {};
+  std::optional<MeasuredCosts> costs = {};  // of its ops
+  Slowdowns slowdowns = {};
   std::optional<LossDifference> loss_difference = {};
   std::optional<GradientDifference> gradient_difference = {};
   std::vector<std::string> notes = {};
@@ -66,10 +80,6 @@ RunAnswer answer_run(const RunOptions& options);
 
 // Every byte, gradient and loss; and every loss is a number.
 bool holds(const RunReport& report);
-
-// How much longer the plan's step takes than that of keep-all: 0.24 is 24 %.
-double predicted_slowdown(const RunReport& report);
-std::optional<double> measured_slowdown(const RunReport& report);
 
 std::string run_text(const RunReport& report);
 std::string run_json(const RunReport& report);

@@ -51,9 +51,9 @@ std::string differences_text(const RunReport& report) {
     text += labelled_text(
         "", fmt::format("The gradient of {} differs first in training step {}, at element {}: {} "
                         "with {}, {} when everything is kept.",
-                        report.model.graph.tensor(difference->parameter).name,
-                        difference->training_step, grouped_text(difference->element),
-                        difference->value, name, difference->reference_value));
+                        report.graph.tensor(difference->parameter).name, difference->training_step,
+                        grouped_text(difference->element), difference->value, name,
+                        difference->reference_value));
   }
   if (const auto& difference = report.loss_difference) {
     text += labelled_text("", fmt::format("The loss differs first in training step {}: {} with {}, "
@@ -131,6 +131,9 @@ std::string times_text(const RunReport& report) {
   Table table{.columns = {{"Time of a step"}}};
   for (const Row& row : rows) table.columns.push_back({row.name, Align::kRight, 8});
   for (std::size_t kind = 0; kind < kExecutedKindCount; ++kind) {
+    const bool is_there = std::any_of(
+        rows.begin(), rows.end(), [&](const Row& row) { return row.executed->kind_ns[kind] > 0; });
+    if (!is_there) continue;
     std::vector<std::string> cells = {"  " + std::string(kKindNames[kind])};
     for (const Row& row : rows) {
       const std::int64_t time_ns = row.executed->kind_ns[kind];
@@ -142,10 +145,13 @@ std::string times_text(const RunReport& report) {
   for (const Row& row : rows) all.push_back(duration_text(row.executed->step_ns));
   table.rows.push_back(std::move(all));
   std::string text = table_text(table);
-  if (const std::optional<double> measured = measured_slowdown(report)) {
+  const Slowdowns& slowdowns = report.slowdowns;
+  if (slowdowns.measured && report.evaluation.trace.recompute_count > 0) {
     text += labelled_text(
-        "", fmt::format("Recomputing costs {}, predicted {}.", increase_text(*measured),
-                        increase_text(predicted_slowdown(report))));
+        "", fmt::format("Recomputing costs {}; {} by the times of the ops when everything is kept, "
+                        "{} by FLOPs.",
+                        increase_text(*slowdowns.measured), increase_text(*slowdowns.by_times),
+                        increase_text(slowdowns.by_flops)));
   }
   return text;
 }

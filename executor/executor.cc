@@ -246,6 +246,14 @@ class Executor::State {
     return tensors_[id];
   }
 
+  const Array& read_gradient(TensorId id) const {
+    if (graph_.tensor(id).has_gradient && !gradients_.holds(id)) {
+      throw ScheduleFault(
+          fmt::format("it reads the gradient of {}, which is not there", graph_.tensor(id).name));
+    }
+    return gradients_[id];
+  }
+
   // Whether an auxiliary that this run makes outlives the step.
   bool keeps_auxiliaries(const Op& op, std::size_t position) const {
     const auto is_freed = [&](TensorId id) {
@@ -343,7 +351,9 @@ class Executor::State {
                     .inputs = saved(op, op.inputs),
                     .outputs = saved(op, op.outputs),
                     .auxiliaries = saved(op, op.auxiliaries)};
-    for (const TensorId output : op.outputs) run.output_gradients.push_back(gradients_[output]);
+    for (const TensorId output : op.outputs) {
+      run.output_gradients.push_back(read_gradient(output));
+    }
     for (const TensorId input : op.inputs) {
       run.wants.push_back(graph_.tensor(input).has_gradient);
     }
@@ -359,7 +369,7 @@ class Executor::State {
     for (const TensorId id : group.parameters) {
       if (!gradients_.holds(id)) {
         throw ScheduleFault(
-            fmt::format("the optimizer steps {}, which has no gradient", graph_.tensor(id).name));
+            fmt::format("it reads the gradient of {}, which is not there", graph_.tensor(id).name));
       }
       if (observer) show(id, observer);
       observe(id, gradients_[id], true);
@@ -370,8 +380,7 @@ class Executor::State {
   void show(TensorId parameter, const GradientObserver& observer) {
     const auto begin = std::chrono::steady_clock::now();
     const Array& array = gradients_[parameter];
-    const std::int64_t bytes =
-        element_count(array) * bytes_per_element(array.type) + array.tail_bytes;
+    const std::int64_t bytes = element_count(array) * bytes_per_element(array.type);
     const auto* const data = static_cast<const std::uint8_t*>(first_element(array));
     for (std::int64_t first = 0; first < bytes; first += kPartBytes) {
       const std::int64_t count = std::min(kPartBytes, bytes - first);

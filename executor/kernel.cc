@@ -128,6 +128,18 @@ std::vector<Array> matrices(const Array& array) {
   return result;
 }
 
+std::int64_t distance_behind(const std::vector<Array>& all, std::size_t i) {
+  return i + 1 < all.size() ? all[i + 1].first - all[i].first : 0;
+}
+
+// How many from `begin` on lie at one distance of each other, not against the order.
+std::size_t evenly_spaced(const std::vector<Array>& all, std::size_t begin) {
+  const std::int64_t distance = distance_behind(all, begin);
+  std::size_t end = begin + 1;
+  while (end < all.size() && distance >= 0 && distance_behind(all, end - 1) == distance) ++end;
+  return end - begin;
+}
+
 }  // namespace
 
 void multiply(Memory& memory, const Array& a, bool a_is_transposed, const Array& b,
@@ -136,11 +148,13 @@ void multiply(Memory& memory, const Array& a, bool a_is_transposed, const Array&
   const std::vector<Array> all_b = matrices(b);
   const std::vector<Array> all_c = matrices(c);
   CAIRN_CHECK(all_a.size() == all_c.size() && all_b.size() == all_c.size(), "unlike batches");
-  for (std::size_t i = 0; i < all_c.size(); ++i) {
+  std::size_t count = 1;
+  for (std::size_t i = 0; i < all_c.size(); i += count) {
     const Matrix ma = matrix_of(all_a[i], first_element(all_a[i]));
     const Matrix mb = matrix_of(all_b[i], first_element(all_b[i]));
     const Matrix mc = matrix_of(all_c[i], first_element(all_c[i]));
     CAIRN_CHECK(!mc.is_transposed, "a product into a transposed matrix");
+    count = std::min({evenly_spaced(all_a, i), evenly_spaced(all_b, i), evenly_spaced(all_c, i)});
     memory.device().multiply({.type = c.type,
                               .a = ma.data,
                               .b = mb.data,
@@ -153,7 +167,11 @@ void multiply(Memory& memory, const Array& a, bool a_is_transposed, const Array&
                               .a_row_stride = ma.row_stride,
                               .b_row_stride = mb.row_stride,
                               .c_row_stride = mc.row_stride,
-                              .adds = adds});
+                              .adds = adds,
+                              .count = static_cast<std::int64_t>(count),
+                              .a_batch_stride = distance_behind(all_a, i),
+                              .b_batch_stride = distance_behind(all_b, i),
+                              .c_batch_stride = distance_behind(all_c, i)});
   }
 }
 

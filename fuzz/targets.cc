@@ -11,6 +11,7 @@
 #include "graph/plan.h"
 #include "graph/schedule.h"
 #include "models/chain_file.h"
+#include "models/cost_file.h"
 #include "models/dims.h"
 #include "models/document.h"
 #include "models/expression.h"
@@ -212,6 +213,25 @@ void plan(std::string_view bytes) {
       check_written(graph, read, origin);
       if (is_small(graph)) check_lowered(graph, read);
     }
+  } catch (const InputError&) {
+  }
+}
+
+void costs(std::string_view bytes) {
+  const std::size_t end = bytes.find(kBetweenFiles);
+  if (end == std::string_view::npos) return;
+  try {
+    const Document document = parse_document("fuzz", std::string(bytes.substr(0, end)));
+    if (!is_plain_graph(document)) return;
+    Graph graph = read_plain_graph(document, {});
+    const Document file =
+        parse_document("fuzz", std::string(bytes.substr(end + kBetweenFiles.size())));
+    const MeasuredCosts read = read_costs(file, graph);
+    set_measured_times(graph, read);
+    const PlanOrigin origin = read_plan_origin(file, kCostOrigin);
+    const std::string written = cost_file_text(read, origin);
+    CAIRN_CHECK(read_costs(parse_document("written", written), graph) == read, written);
+    rest_ns(read);
   } catch (const InputError&) {
   }
 }

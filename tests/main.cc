@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "tests/executor/test_device.h"
 #include "tests/seed.h"
 
 namespace cairn {
@@ -38,5 +39,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  return doctest::Context(argc, argv).run();
+  const int code = doctest::Context(argc, argv).run();
+  std::fputs(cairn::twin_report().c_str(), stdout);
+  return code;
 }

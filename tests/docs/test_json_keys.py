@@ -23,6 +23,7 @@ EVERY, MODEL = "In every answer", "The model"
 TRAINED = ["llama-3.2-1b", "--set", "layers=2", "--tokens", "16"]
 RECIPES = [TRAINED + ["--recipe", "qlora", "--optimizer-states", "bf16"],
            TRAINED + ["--lora", "4", "--quantize", "int8"]]
+COSTS = ["tests/cli/files/two_branches.yaml", "--costs", "tests/cli/files/two_branches_costs.yaml"]
 
 # command: (the sections whose keys it prints, command lines that together show every key and null)
 COMMANDS = {
@@ -40,10 +41,11 @@ COMMANDS = {
               ["gpt2", "--budget", "60%", "--shapes", "{folder}/shapes.yaml"],
               ["resnet-50", "--budget", "60%", "--shapes", "{folder}/images.yaml"],
               ["gpt2", "--budget", "1GiB", "--for", "hf"], [PLAIN_GRAPH, "--frontier"],
+              COSTS + ["--budget", "116B"],
               *[recipe + ["--budget", "60%"] for recipe in RECIPES]]),
     "simulate": ([EVERY, MODEL, "cairn simulate"],
                  [["gpt2", "--gpu", "rtx4090", "--checkpointing", "sqrt"], ["gpt2"],
-                  [PLAIN_GRAPH], *RECIPES]),
+                  [PLAIN_GRAPH], COSTS, *RECIPES]),
     "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH], *RECIPES]),
     "models": ([EVERY, "cairn models"], [["gpt2"], ["no such model"]]),
     "recipes": ([EVERY, "cairn recipes"], [[], ["no such recipe"]]),

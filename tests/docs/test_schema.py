@@ -48,7 +48,7 @@ def cases() -> list[tuple[str, Path, bool]]:
             + [("recipe", path, path.stem in WRONG_MEANING) for path in recipes]
             + [("recipe", path, True) for path in sorted((ROOT / "models/recipes").glob("*.yaml"))]
             + [("costs", path, path.stem in WRONG_MEANING) for path in costs]
-            + [("costs", ROOT / "tests/cli/files/two_branches_costs.yaml", True)]
+            + [("costs", path, True) for path in sorted((ROOT / "tests/cli/files").glob("*_costs.yaml"))]
             + [("plan", ROOT / "tests/cli/files/two_blocks_every_layer.yaml", True)]
             + [("measurements", path, True)
                for path in sorted((ROOT / "tests" / "measured").glob("*.yaml"))

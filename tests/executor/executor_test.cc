@@ -11,6 +11,7 @@
 #include "planner/planner.h"
 #include "sim/replay.h"
 #include "sim/simulator.h"
+#include "tests/executor/test_device.h"
 #include "tests/seed.h"
 #include "tests/sim/random_graph.h"
 #include "tests/sim/text_schedule.h"
@@ -103,7 +104,7 @@ Graph without_overwritten_saves(Graph graph) {
 }
 
 TEST_CASE("random graphs: every byte is the simulator's, every gradient that of keep-all") {
-  const std::unique_ptr<Device> device = make_cpu_device();
+  const std::unique_ptr<Device> device = make_test_device();
   const std::uint64_t seed = test_seed();
   for (std::uint64_t i = 0; i < 300; ++i) {
     Random random(seed + i);

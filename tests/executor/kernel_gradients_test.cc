@@ -12,6 +12,7 @@
 
 #include "executor/kernel.h"
 #include "graph/graph_builder.h"
+#include "tests/executor/test_device.h"
 #include "tests/seed.h"
 
 namespace cairn {
@@ -270,7 +271,8 @@ std::vector<KernelCase> all_cases() {
 // One op in a graph of its own, and float64 numbers for all it reads.
 class OpRun {
  public:
-  explicit OpRun(const KernelCase& of) {
+  explicit OpRun(const KernelCase& of, DataType number_type = DataType::kFloat64)
+      : number_type_(number_type) {
     GraphBuilder builder("kernel", of.type);
     const OpKindInfo* const kind = find_op_kind(of.kind);
     std::vector<TensorId> inputs;
@@ -303,10 +305,11 @@ class OpRun {
     const std::uint64_t seed = test_seed() + values_.size();
     const auto stated = of.integers.find(values_.size());
     if (is_floating(tensor.data_type)) {
-      Array array = memory_.make(DataType::kFloat64, tensor.shape);
+      Array array = memory_.make(number_type_, tensor.shape);
       launch(*device_, element_count(array), FillNormal<double>{elements(array), seed, 1.0});
       for (std::int64_t i = 0; of.is_positive && i < element_count(array); ++i) {
-        number(array, i) = std::abs(number(array, i)) + 0.5;
+        const Elements all = elements(array);
+        all.set(i, std::abs(all.get<double>(i)) + 0.5);
       }
       return array;
     }
@@ -353,7 +356,7 @@ class OpRun {
     launch(*device_, element_count(array),
            FillNormal<double>{elements(array), test_seed() + 100 + place, 1.0});
     for (std::int64_t i = 0; i < element_count(array); ++i) {  // not of what a mask hides
-      if (std::abs(number(output, i)) > 1e30) number(array, i) = 0.0;
+      if (std::abs(elements(output).get<double>(i)) > 1e30) elements(array).set<double>(i, 0.0);
     }
     return array;
   }
@@ -401,7 +404,8 @@ class OpRun {
   }
 
  private:
-  std::unique_ptr<Device> device_ = make_cpu_device();
+  DataType number_type_ = DataType::kFloat64;
+  std::unique_ptr<Device> device_ = make_test_device();
   Memory memory_{*device_};
   Graph graph_ = {};
   std::vector<Array> values_ = {};
@@ -425,6 +429,20 @@ TEST_CASE("kernels make tensors of the shapes that the graph has") {
     REQUIRE(made.auxiliaries.size() == run.op().auxiliaries.size());
     for (std::size_t i = 0; i < made.auxiliaries.size(); ++i) {
       CHECK(made.auxiliaries[i].shape == run.graph().tensor(run.op().auxiliaries[i]).shape);
+    }
+  }
+}
+
+TEST_CASE("kernels run in fp32 and bf16, forward and backward, and make gradients of that type") {
+  for (const KernelCase& of : kernel_cases()) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+      CAPTURE(case_text(of));
+      OpRun run(of, type);
+      const std::vector<InputGradient> gradients = run.backward();
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (!run.graph().tensor(run.op().inputs[i]).requires_grad) continue;
+        CHECK(gradients[i].array.type == type);
+      }
     }
   }
 }

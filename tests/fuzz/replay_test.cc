@@ -47,6 +47,10 @@ TEST_CASE("every plan of the corpus is read, written, replayed and validated, or
   CHECK(replay("plan", cairn::fuzz::plan) >= 8);
 }
 
+TEST_CASE("every cost file of the corpus is read, and written as the same, or refused") {
+  CHECK(replay("costs", cairn::fuzz::costs) >= 8);
+}
+
 TEST_CASE("every recipe of the corpus is taken by a model or refused") {
   CHECK(replay("recipe", cairn::fuzz::recipe) >= 8);
 }
