@@ -35,7 +35,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--plan", options.plan, "A plan file for MODEL, instead of a strategy")
       ->type_name("FILE");
   add_extent_option(command, options.extent);
-  command.add_option("--device", options.device, "cpu (default) or cuda")->type_name("D");
+  command.add_option("--device", options.device, "cpu (default), cuda or cuda:N")->type_name("D");
   command
       .add_option("--steps", options.steps,
                   "Training steps; default 2: the first makes the\noptimizer's states")

@@ -11,7 +11,7 @@
 #include "cli/plan_report.h"
 #include "cli/runnable.h"
 #include "cli/units.h"
-#include "executor/device.h"
+#include "executor/device_list.h"
 #include "executor/workspaces.h"
 #include "graph/error.h"
 #include "models/gpu_catalogue.h"
@@ -21,15 +21,7 @@ namespace {
 
 constexpr std::int64_t kKilo = 1000;
 
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu") return make_cpu_device();
-  if (name == "cuda") throw DeviceError("--device cuda: this build has no CUDA");
-  throw InputError(fmt::format("--device: expected cpu or cuda, found '{}'{}", name,
-                               did_you_mean(name, {"cpu", "cuda"})));
-}
-
 std::uint64_t parse_seed(const std::string& text) {
-  if (text == "0") return 0;
   return static_cast<std::uint64_t>(parse_count(text, "--seed", kKilo));
 }
 
@@ -131,12 +123,14 @@ RunAnswer answer_run(const RunOptions& options) {
                    .step_count = parse_count(options.steps, "--steps", kKilo),
                    .seed = executor.seed,
                    .limit_bytes = executor.limit_bytes};
+  std::optional<double> learning_rate;
+  if (options.learning_rate) {
+    learning_rate = parse_factor(*options.learning_rate, "--learning-rate");
+  }
   Chosen chosen = chosen_plan(options);
   if (!chosen.is_feasible) return {.verdict = std::move(chosen.verdict)};
   executor.optimizer = optimizer_settings(chosen.plan.request);
-  if (options.learning_rate) {
-    executor.optimizer.learning_rate = parse_factor(*options.learning_rate, "--learning-rate");
-  }
+  if (learning_rate) executor.optimizer.learning_rate = *learning_rate;
   report.request = std::move(chosen.plan.request);
   report.model = std::move(chosen.plan.model);
   report.graph = std::move(chosen.graph);
