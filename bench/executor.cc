@@ -73,7 +73,7 @@ class TimedDevice : public Device {
 
 void overhead() {
   cairn::ModelRequest request{.model = "gpt2", .tokens = 256, .vocab = 1024};
-  request.set = {{"layers", "12"}, {"hidden", "256"}, {"heads", "4"}};
+  request.set = {{"layers", "12"}, {"hidden", "256"}, {"heads", "4"}, {"attention_dropout", "0"}};
   request.precision = cairn::find_precision("fp32");
   const cairn::LoadedModel model = cairn::load_model(request);
   const Graph graph = cairn::with_executor_workspaces(model.graph);

@@ -333,7 +333,7 @@ class Planning {
     }
     if (!report_.gpu) return;
     add(report_.gpu->note);
-    add(precision_note(report_.model, *report_.gpu));
+    if (!report_.costs) add(precision_note(report_.model, *report_.gpu));
     if (!report_.gpu->has_rates && report_.unit != CostUnit::kNanoseconds) {
       add("a bare size has no speed: what a plan costs is counted in " + cost_noun(report_.unit));
     }

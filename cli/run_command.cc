@@ -55,6 +55,10 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->type_name("N");
   command.add_option("--learning-rate", options.learning_rate, "Of the optimizer; default 0.001")
       ->type_name("F");
+  command
+      .add_option("--save-tensors", options.save_tensors,
+                  "Write the tensors of the first training step here,\none .npy file each")
+      ->type_name("DIR");
   command.add_flag("--alone", options.alone, "Do not run keeping everything too");
   command.add_flag("--poison", options.poison, "Overwrite freed memory with NaN");
 }

@@ -10,6 +10,7 @@
 #include "cli/chosen_plan.h"
 #include "cli/plan_report.h"
 #include "cli/runnable.h"
+#include "cli/saved_tensors.h"
 #include "cli/units.h"
 #include "executor/device_list.h"
 #include "executor/workspaces.h"
@@ -150,6 +151,7 @@ RunAnswer answer_run(const RunOptions& options) {
                             .options = executor,
                             .step_count = report.step_count,
                             .text = text ? &*text : nullptr};
+  if (options.save_tensors) save_tensors(execution, report.evaluation, *options.save_tensors);
   report.executed = execute_plan(execution, simulated_plan(graph, report.evaluation));
   if (!options.alone) compare_with_keep_all(execution, report);
   report.slowdowns = slowdowns(report);

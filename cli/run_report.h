@@ -29,6 +29,7 @@ struct RunOptions {
   std::optional<std::string> text = {};
   std::string seed = "1";
   std::optional<std::string> learning_rate = {};
+  std::optional<std::string> save_tensors = {};
   bool poison = false;
   bool alone = false;
   bool json = false;

@@ -55,7 +55,7 @@ Simulation simulate_model(const SimulateOptions& options) {
       choose_plan({options.model, options.checkpointing, options.extent, options.plan});
   simulation.request = std::move(chosen.request);
   simulation.model = std::move(chosen.model);
-  if (simulation.gpu) {
+  if (simulation.gpu && !options.costs) {
     std::string note = precision_note(simulation.model, *simulation.gpu);
     if (!note.empty()) simulation.model.notes.push_back(std::move(note));
   }

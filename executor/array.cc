@@ -38,7 +38,7 @@ void* first_element(const Array& array) {
 }
 
 // Each dim of the new shape takes the innermost dims that are left, whole or a factor of one.
-Array reshaped(const Array& array, Shape shape) {
+std::optional<Array> try_reshaped(const Array& array, Shape shape) {
   Array result = array;
   result.strides.assign(shape.size(), 1);
   std::size_t old_dim = array.shape.size();
@@ -53,7 +53,7 @@ Array reshaped(const Array& array, Shape shape) {
         --old_dim;
         const std::int64_t next = array.strides[old_dim];
         if (array.shape[old_dim] == 1) continue;
-        CAIRN_CHECK(is_first || next == stride, "dims that do not lie one in another are joined");
+        if (!is_first && next != stride) return std::nullopt;
         left = array.shape[old_dim];
         stride = next;
       }
@@ -71,10 +71,45 @@ Array reshaped(const Array& array, Shape shape) {
   return result;
 }
 
+Array reshaped(const Array& array, Shape shape) {
+  std::optional<Array> result = try_reshaped(array, std::move(shape));
+  CAIRN_CHECK(result.has_value(), "dims that do not lie one in another are joined");
+  return *std::move(result);
+}
+
+Array by_head(const Array& array, std::int64_t heads) {
+  if (array.shape.size() == 4) {
+    CAIRN_CHECK(array.shape[2] == heads, "an array of other heads");
+    return array;
+  }
+  Shape shape = array.shape;
+  CAIRN_CHECK(shape.back() % heads == 0, "a width that does not divide into heads");
+  shape.back() = heads;
+  shape.push_back(last_dim(array) / heads);
+  return reshaped(array, std::move(shape));
+}
+
+bool has_same_shape(const Array& a, const Array& b) {
+  if (a.shape.size() == b.shape.size()) return a.shape == b.shape;
+  const Shape& longer = a.shape.size() > b.shape.size() ? a.shape : b.shape;
+  const Shape& shorter = a.shape.size() > b.shape.size() ? b.shape : a.shape;
+  return longer.size() == 4 && shorter == Shape{longer[0], longer[1], longer[2] * longer[3]};
+}
+
+Array with_heads_joined(const Array& array) {
+  Shape shape(array.shape.begin(), array.shape.end() - 1);
+  shape.back() *= last_dim(array);
+  return try_reshaped(array, std::move(shape)).value_or(array);
+}
+
 Array with_dims_swapped(Array array, std::size_t a, std::size_t b) {
   std::swap(array.shape[a], array.shape[b]);
   std::swap(array.strides[a], array.strides[b]);
   return array;
+}
+
+Array with_channels_last(Array image) {
+  return with_dims_swapped(with_dims_swapped(std::move(image), 1, 2), 2, 3);
 }
 
 Array part_of_dim(Array array, std::size_t dim, std::int64_t begin, std::int64_t extent) {
@@ -112,6 +147,19 @@ Elements elements(const Array& array) {
     result.strides[dim] = array.strides[dim];
   }
   return result;
+}
+
+std::vector<std::uint8_t> host_bytes(Device& device, const Array& array) {
+  std::vector<std::uint8_t> block(static_cast<std::size_t>(array.block->bytes));
+  device.copy_out(block.data(), array.block->data, array.block->bytes);
+  Elements seen = elements(array);
+  const std::int64_t item = bytes_per_element(array.type);
+  std::vector<std::uint8_t> bytes;
+  for (std::int64_t i = 0; i < element_count(array); ++i) {
+    const auto from = block.begin() + (array.first + seen.position(i)) * item;
+    bytes.insert(bytes.end(), from, from + item);
+  }
+  return bytes;
 }
 
 }  // namespace cairn

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
+#include <vector>
 
+#include "executor/device.h"
 #include "executor/functors/elements.h"
 #include "graph/graph.h"
 
@@ -49,11 +52,26 @@ Shape dense_strides(const Shape& shape);
 // one dim, or repeated along dims of extent 1 to fill `shape`. `reshaped` asks that the dims it
 // joins lie one in another in memory.
 Array reshaped(const Array& array, Shape shape);
+// The same where the dims that it joins lie one in another, else nothing.
+std::optional<Array> try_reshaped(const Array& array, Shape shape);
 Array with_dims_swapped(Array array, std::size_t a, std::size_t b);
+Array with_channels_last(Array image);  // [batch, height, width, channels]
 Array part_of_dim(Array array, std::size_t dim, std::int64_t begin, std::int64_t extent);
 Array broadcast(const Array& array, const Shape& shape);
 
+// Heads. Of a part of each head, [batch, tokens, heads * width], no strides tell the elements; such
+// an array keeps its heads as a dim, [batch, tokens, heads, width], with the same elements in the
+// same order. What takes heads reads both.
+Array by_head(const Array& array, std::int64_t heads);
+// Whether the shapes differ in no more than whether heads are a dim.
+bool has_same_shape(const Array& a, const Array& b);
+// Without that dim, where strides allow.
+Array with_heads_joined(const Array& array);
+
 // Throws ScheduleFault for an array that is not there.
 Elements elements(const Array& array);
+
+// Its elements on the host, dense, in row-major order.
+std::vector<std::uint8_t> host_bytes(Device& device, const Array& array);
 
 }  // namespace cairn

@@ -28,10 +28,16 @@ std::optional<int> number_of(std::string_view name) {
 
 std::unique_ptr<Device> make_device(std::string_view name) {
   if (name == "cpu") return make_cpu_device();
-  if (name == "cuda") return make_cuda_device(0);
-  if (const std::optional<int> number = number_of(name)) return make_cuda_device(*number);
-  throw InputError(fmt::format("device '{}': expected cpu, cuda or cuda:N, N a GPU's number{}",
-                               name, did_you_mean(name, {"cpu", "cuda", "cuda:0"})));
+  const std::optional<int> number = name == "cuda" ? 0 : number_of(name);
+  if (!number) {
+    throw InputError(fmt::format("--device: expected cpu, cuda or cuda:N, found '{}'{}", name,
+                                 did_you_mean(name, {"cpu", "cuda", "cuda:0"})));
+  }
+  try {
+    return make_cuda_device(*number);
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("--device {}: {}", name, error.what()));
+  }
 }
 
 }  // namespace cairn

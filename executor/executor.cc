@@ -31,6 +31,17 @@ std::string joined(const std::set<std::string_view>& names) {
   return text;
 }
 
+// Of kinds that have a kernel, what that does not run.
+void refuse_ops(const Graph& graph) {
+  for (const Op& op : graph.ops) {
+    const Kernel& kernel = *find_kernel(op.kind->name);
+    const std::string why = kernel.refusal == nullptr ? "" : kernel.refusal(graph, op);
+    if (why.empty()) continue;
+    throw InputError(
+        fmt::format("op '{}': the executor does not run this {}: {}", op.name, op.kind->name, why));
+  }
+}
+
 }  // namespace
 
 void check_executable(const Graph& graph) {
@@ -53,6 +64,7 @@ void check_executable(const Graph& graph) {
     throw InputError(fmt::format("the executor has no kernels for tensors of type {}; expected {}",
                                  joined(types), joined(known)));
   }
+  refuse_ops(graph);
 }
 
 namespace {
@@ -144,6 +156,7 @@ class Executor::State {
       }
       position = end;
     }
+    observe_input_gradients();
     result.time_ns = nanoseconds_since(begin) - std::exchange(observed_ns_, 0);
     result.loss = loss_;
     for (const MeasuredStep& step : result.steps) {
@@ -277,8 +290,26 @@ class Executor::State {
     workspaces_[index(id)].forward_bytes = bytes_of_blocks(run.workspaces);
     take(op.outputs, run.outputs);
     take(op.auxiliaries, run.auxiliaries);
+    for (const TensorId output : op.outputs) observe(output, tensors_[output], false);
     if (std::find(op.outputs.begin(), op.outputs.end(), graph_.loss) != op.outputs.end()) {
       loss_ = first_number(tensors_[graph_.loss]);
+    }
+  }
+
+  void observe(TensorId id, const Array& array, bool is_gradient) const {
+    if (!options_.tensor_observer) return;
+    options_.tensor_observer({.tensor = id,
+                              .is_gradient = is_gradient,
+                              .type = array.type,
+                              .bytes = host_bytes(memory_.device(), array)});
+  }
+
+  // Those of parameters are seen where the optimizer steps them.
+  void observe_input_gradients() const {
+    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+      const auto id = static_cast<TensorId>(i);
+      if (graph_.tensors[i].role != TensorRole::kInput || !gradients_.holds(id)) continue;
+      observe(id, gradients_[id], true);
     }
   }
 
@@ -288,6 +319,11 @@ class Executor::State {
       double value = 0.0;
       memory_.device().copy_out(&value, first_element(array), sizeof(value));
       return value;
+    }
+    if (array.type == DataType::kBFloat16) {
+      std::uint16_t bits = 0;
+      memory_.device().copy_out(&bits, first_element(array), sizeof(bits));
+      return static_cast<double>(float_of_bf16(bits));
     }
     float value = 0.0F;
     memory_.device().copy_out(&value, first_element(array), sizeof(value));
@@ -336,6 +372,7 @@ class Executor::State {
             fmt::format("it reads the gradient of {}, which is not there", graph_.tensor(id).name));
       }
       if (observer) show(id, observer);
+      observe(id, gradients_[id], true);
       optimizer_.step(id, tensors_[id], gradients_[id]);
     }
   }

@@ -17,11 +17,22 @@
 
 namespace cairn {
 
+// What an op made, or the gradient of an input or parameter when it is whole, on the host. An op is
+// seen each time that it is computed.
+struct TensorSeen {
+  TensorId tensor = kNoTensor;
+  bool is_gradient = false;
+  DataType type = DataType::kFloat32;
+  std::vector<std::uint8_t> bytes = {};  // dense, in row-major order
+};
+using TensorObserver = std::function<void(const TensorSeen&)>;
+
 struct ExecutorOptions {
   std::uint64_t seed = 1;
   OptimizerSettings optimizer = {};
   std::optional<std::int64_t> limit_bytes = {};
   bool poisons_freed = false;
+  TensorObserver tensor_observer = {};  // slow; in the measured times
 };
 
 // A step that is not a Free: the most bytes that were live in it, and those behind its frees.

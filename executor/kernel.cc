@@ -11,15 +11,21 @@ namespace cairn {
 const Kernel* find_kernel(std::string_view kind) {
   static const std::map<std::string_view, Kernel> kKernels = [] {
     std::map<std::string_view, Kernel> all;
-    for (const auto& some : {pointwise_kernels(), binary_kernels(), row_kernels(), norm_kernels(),
-                             linear_kernels(), table_kernels(), attention_kernels(), loss_kernels(),
-                             layout_kernels(), image_kernels(), custom_kernels()}) {
+    for (const auto& some :
+         {pointwise_kernels(), binary_kernels(), row_kernels(), norm_kernels(), linear_kernels(),
+          table_kernels(), attention_kernels(), loss_kernels(), layout_kernels(), image_kernels(),
+          gated_kernels(), head_kernels(), token_kernels(), expert_kernels(), adapter_kernels(),
+          linear_loss_kernels(), custom_kernels()}) {
       for (const Kernel& kernel : some) all.emplace(kernel.kind, kernel);
     }
     return all;
   }();
   const auto found = kKernels.find(kind);
   return found == kKernels.end() ? nullptr : &found->second;
+}
+
+std::string refuse_without_constant(const Graph&, const Op& op) {
+  return op.attributes.constant ? "" : "no 'constant' is stated";
 }
 
 DataType statistics_type(DataType type) {
@@ -55,9 +61,10 @@ SumDims sum_dims(const Shape& shape, const Shape& operand) {
 }  // namespace
 
 Array summed_to(Memory& memory, const Array& gradient, const Array& operand) {
-  if (gradient.shape == operand.shape && gradient.type == operand.type) return gradient;
+  const bool is_whole = has_same_shape(gradient, operand);
+  if (is_whole && gradient.type == operand.type) return gradient;
   const Array out = memory.make(operand.type, operand.shape);
-  if (gradient.shape == operand.shape) {
+  if (is_whole) {
     apply(memory, out, gradient, Same{});
     return out;
   }

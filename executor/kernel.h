@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -55,6 +56,8 @@ struct Kernel {
   std::string_view kind = {};
   void (*forward)(ForwardRun&) = nullptr;
   void (*backward)(BackwardRun&) = nullptr;
+  // Why the kernel cannot run an op of its kind; "" where it can.
+  std::string (*refusal)(const Graph&, const Op&) = nullptr;
 };
 
 // The kernel of an op kind, or nullptr.
@@ -77,13 +80,17 @@ void with_real(DataType type, const Action& action) {
 // fp32, or fp64 where that is the type.
 DataType statistics_type(DataType type);
 
+// In the shape of out; an array of as many elements has them in the same order, whatever its dims.
+inline Elements elements_for(const Array& array, const Array& out) {
+  return elements(element_count(array) == element_count(out) ? array : broadcast(array, out.shape));
+}
+
 // out = F(a), out = F(a, b), each seen in the shape of out.
 template <class Function>
 void apply(Memory& memory, const Array& out, const Array& a, const Function& function) {
   with_real(out.type, [&](auto real) {
-    launch(
-        memory.device(), element_count(out),
-        Map<decltype(real), Function>{elements(out), elements(broadcast(a, out.shape)), function});
+    launch(memory.device(), element_count(out),
+           Map<decltype(real), Function>{elements(out), elements_for(a, out), function});
   });
 }
 template <class Function>
@@ -91,8 +98,8 @@ void apply(Memory& memory, const Array& out, const Array& a, const Array& b,
            const Function& function) {
   with_real(out.type, [&](auto real) {
     launch(memory.device(), element_count(out),
-           Map2<decltype(real), Function>{elements(out), elements(broadcast(a, out.shape)),
-                                          elements(broadcast(b, out.shape)), function});
+           Map2<decltype(real), Function>{elements(out), elements_for(a, out), elements_for(b, out),
+                                          function});
   });
 }
 

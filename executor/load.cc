@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/kernel.h"
+#include "graph/ops/op_kind.h"
 #include "graph/stable_hash.h"
 
 namespace cairn {
@@ -10,14 +11,28 @@ namespace {
 
 constexpr double kDeviation = 0.02;  // of GPT-2's weights
 
-// The ids of a reader are below the rows of its table, labels below the classes.
+std::int64_t integer_bound(const Graph& graph, TensorId id);
+
+// Ids are below the rows of a table, labels below the classes: those of a head, of images the
+// channels, else the last dim. Parts of labels are read by others.
+std::int64_t bound_of_reader(const Graph& graph, const Op& op) {
+  if (op.kind->name == "split_ids") {
+    std::int64_t bound = integer_bound(graph, op.outputs[0]);
+    for (const TensorId part : op.outputs) bound = std::min(bound, integer_bound(graph, part));
+    return bound;
+  }
+  if (op.attributes.rows > 0) return op.attributes.rows;
+  if (op.attributes.width > 0) return op.attributes.width;
+  const Shape& shape = graph.tensor(op.inputs[0]).shape;
+  return shape.size() == 4 ? shape[1] : shape.back();
+}
+
 std::int64_t integer_bound(const Graph& graph, TensorId id) {
   std::int64_t bound = 0;
   for (const Op& op : graph.ops) {
     for (const TensorId input : op.inputs) {
       if (input != id) continue;
-      const std::int64_t found =
-          op.attributes.rows > 0 ? op.attributes.rows : graph.tensor(op.inputs[0]).shape.back();
+      const std::int64_t found = bound_of_reader(graph, op);
       bound = bound == 0 ? found : std::min(bound, found);
     }
   }

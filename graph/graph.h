@@ -100,7 +100,7 @@ struct OpAttributes {
   bool bias = false;          // linear and the like have one; of attention it is learned
   bool causal = false;        // attention: token i sees tokens 0 to i
   std::int64_t window = 0;    // attention: keys that a query sees; 0: all
-  bool softcap = false;       // attention, losses: a scaled tanh of the scores or logits
+  double softcap = 0.0;       // attention, losses: bounds scores or logits by a tanh; 0: none
   bool sinks = false;         // attention: a learned score a head, without a value
   bool fp4 = false;           // linear_4bit: FP4, else NF4
   bool nested = false;        // linear_4bit: the scales are quantised too (double quantisation)
@@ -120,9 +120,12 @@ struct OpAttributes {
   double imbalance = 1.0;  // dispatch: rows of the worst rank over the mean, expert-parallel
   double capacity = 0.0;   // dispatch: most rows of an expert over the mean; 0: dropless
 
+  // Only an executor reads these, and `heads` of kinds that cut or join a last dim.
+  bool tanh_form = false;  // gelu: by a tanh, else by erf
+  bool one_sided = false;  // clamp: from above alone
+  bool pairs = false;      // mul_table: neighbours in x and in the table are complex numbers
   // The number of a kind that has one: the exponent of pow, the factor of scale, the term of
-  // add_scalar, clamp's limit, the epsilon of a norm, attention's factor. Only an executor reads
-  // it.
+  // add_scalar, clamp's limit, the epsilon of a norm, attention's factor.
   std::optional<double> constant = {};
 };
 

@@ -21,7 +21,9 @@ constexpr std::size_t kMostNames = 5;
 class CostReader {
  public:
   CostReader(const Document& document, const Graph& graph)
-      : document_(document), graph_(graph), root_(document, document.root, kCosts) {
+      : document_(document),
+        graph_(graph),
+        root_(document, document.root, std::string(kCostOrigin.what)) {
     for (const Op& op : graph.ops) op_of_[op.name] = &op;
   }
 
@@ -40,8 +42,6 @@ class CostReader {
   }
 
  private:
-  static inline const std::string kCosts{kCostOrigin.what};
-
   std::string read_device() {
     std::string device = root_.text("device");
     if (device.empty()) root_.fail_at_key("device", "expected a name, found an empty text");
@@ -127,6 +127,14 @@ std::string time_text(std::string_view key, const MeasuredTime& time, std::strin
                      between);
 }
 
+// What reads a cost file has no regions of a plan to go by.
+bool is_other_graph_without_checkpoints(ModelRequest request, const Fingerprint& graph) {
+  if (!request.is_checkpointed) return false;
+  request.is_checkpointed = false;
+  const LoadedModel model = load_model(request);
+  return fingerprint_of(model.graph, model.recipe).parts != graph.parts;
+}
+
 }  // namespace
 
 MeasuredCosts read_costs(const Document& document, const Graph& graph) {
@@ -159,8 +167,7 @@ std::string cost_file_text(const MeasuredCosts& costs, const PlanOrigin& origin)
 void write_costs(const std::filesystem::path& path, const ModelRequest& request,
                  const LoadedModel& model, const MeasuredCosts& costs) {
   PlanOrigin origin = plan_origin(request, model);
-  // What reads the file has no checkpoints to go by.
-  if (request.is_checkpointed && !model.family.empty()) {
+  if (is_other_graph_without_checkpoints(request, *origin.graph)) {
     origin.model->input_require_grads = model.recipe.input_require_grads;
   }
   const std::string text = cost_file_text(costs, seen_from(origin, path.parent_path()));

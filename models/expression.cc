@@ -203,6 +203,13 @@ Value floor_of(const Site& site, const Value& value) {
   return integer_value(static_cast<std::int64_t>(number));
 }
 
+Value square_root(const Site& site, const Value& value) {
+  if (value.kind == ValueKind::kText) fail(site, "expected a number, found " + spell(value));
+  const double number = as_number(site, value);
+  if (number < 0.0) fail(site, "expected zero or more, found " + spell(value));
+  return number_value(std::sqrt(number));
+}
+
 const Value& require_value(const Expression& expression, const Instruction& instruction,
                            const Scope& scope) {
   const std::string& name = expression.names[instruction.operand];
@@ -272,6 +279,9 @@ Value evaluate(const Expression& expression, const Scope& scope) {
         break;
       case Operation::kFloor:
         stack.back() = floor_of(site, stack.back());
+        break;
+      case Operation::kSquareRoot:
+        stack.back() = square_root(site, stack.back());
         break;
       case Operation::kNot:
         stack.back() = integer_value(is_true(site, stack.back()) ? 0 : 1);

@@ -40,7 +40,8 @@ constexpr Operator kFunctions[] = {{"min", Operation::kMin},
                                    {"max", Operation::kMax},
                                    {"ceil_div", Operation::kCeilDivide},
                                    {"round_up", Operation::kRoundUp},
-                                   {"floor", Operation::kFloor}};
+                                   {"floor", Operation::kFloor},
+                                   {"sqrt", Operation::kSquareRoot}};
 constexpr std::string_view kWords[] = {"if", "else", "and", "or", "not"};
 
 class Parser {
@@ -292,7 +293,9 @@ class Parser {
     require("(");
     const Level level(*this);
     conditional();
-    if (function->operation != Operation::kFloor) {  // all others take two
+    const bool takes_one =
+        function->operation == Operation::kFloor || function->operation == Operation::kSquareRoot;
+    if (!takes_one) {
       require(",");
       conditional();
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 #include <string_view>
 
 namespace cairn {
@@ -67,15 +68,17 @@ struct FlagRow {
   bool OpAttributes::*member = nullptr;
 };
 
-constexpr std::array<FlagRow, 8> kFlags = {
+constexpr std::array<FlagRow, 10> kFlags = {
     {{AttributeKey::kBias, &OpAttributes::bias},
      {AttributeKey::kInPlace, &OpAttributes::in_place},
      {AttributeKey::kGradientInPlace, &OpAttributes::gradient_in_place},
      {AttributeKey::kCausal, &OpAttributes::causal},
-     {AttributeKey::kSoftcap, &OpAttributes::softcap},
      {AttributeKey::kSinks, &OpAttributes::sinks},
      {AttributeKey::kFp4, &OpAttributes::fp4},
-     {AttributeKey::kNested, &OpAttributes::nested}}};
+     {AttributeKey::kNested, &OpAttributes::nested},
+     {AttributeKey::kTanhForm, &OpAttributes::tanh_form},
+     {AttributeKey::kOneSided, &OpAttributes::one_sided},
+     {AttributeKey::kPairs, &OpAttributes::pairs}}};
 
 // A number within [least, most).
 struct NumberRow {
@@ -86,17 +89,28 @@ struct NumberRow {
   std::string_view expected = {};
 };
 
+constexpr double kMostNumber = std::numeric_limits<double>::max();
 constexpr double kMostLoad = 1e6;  // `dispatch` knows a lower bound, of its experts
 
-constexpr std::array<NumberRow, 3> kNumbers = {
+constexpr std::array<NumberRow, 4> kNumbers = {
     {{AttributeKey::kProbability, &OpAttributes::probability, 0.0, 1.0, "a probability in [0, 1)"},
+     {AttributeKey::kSoftcap, &OpAttributes::softcap, 0.0, kMostNumber, "zero or more"},
      {AttributeKey::kImbalance, &OpAttributes::imbalance, 1.0, kMostLoad, "1.0 or more"},
      {AttributeKey::kCapacity, &OpAttributes::capacity, 0.0, kMostLoad, "zero or more"}}};
 
+double number_of(const Value& value) {
+  return value.kind == ValueKind::kInteger ? static_cast<double>(value.integer) : value.number;
+}
+
+double any_number(const PlacedExpression& expression, const Scope& scope) {
+  const Value value = evaluated(expression, scope);
+  if (value.kind != ValueKind::kText) return number_of(value);
+  refuse(expression, value, "expected a number");
+}
+
 double number_within(const NumberRow& row, const PlacedExpression& expression, const Scope& scope) {
   const Value value = evaluated(expression, scope);
-  const double number =
-      value.kind == ValueKind::kInteger ? static_cast<double>(value.integer) : value.number;
+  const double number = number_of(value);
   if (value.kind != ValueKind::kText && number >= row.least && number < row.most) return number;
   refuse(expression, value, fmt::format("expected {}", row.expected));
 }
@@ -115,6 +129,7 @@ void set_attribute(AttributeKey key, const PlacedExpression& expression, const S
   for (const NumberRow& row : kNumbers) {
     if (row.key == key) attributes.*row.member = number_within(row, expression, scope);
   }
+  if (key == AttributeKey::kConstant) attributes.constant = any_number(expression, scope);
 }
 
 }  // namespace

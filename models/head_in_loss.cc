@@ -29,7 +29,7 @@ bool HeadInLoss::takes(const FamilyOp& op, TensorId input, bool is_left_out) {
               fmt::format("op '{}': it reads the logits, which the loss '{}' never makes whole",
                           op.name, choice_));
     }
-    has_cap_ = true;
+    cap_ = &op;
   }
   names_.push_back(op.output_names.empty() ? op.name : op.output_names[0]);
   return true;

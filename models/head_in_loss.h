@@ -25,14 +25,15 @@ class HeadInLoss {
   // What the head's parameters belong to. Throws InputError where no linear made the loss's logits.
   const FamilyOp& linear() const;
   TensorId input() const { return input_; }
-  bool has_cap() const { return has_cap_; }
+  // The cap of the logits, or nullptr.
+  const FamilyOp* cap() const { return cap_; }
 
  private:
   const FamilyOp& loss_;
   std::string choice_ = {};
   const FamilyOp* linear_ = nullptr;
   TensorId input_ = kNoTensor;
-  bool has_cap_ = false;
+  const FamilyOp* cap_ = nullptr;
   std::vector<std::string> names_ = {};  // that would stand for logits
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/ops/shapes.h"
@@ -255,7 +257,8 @@ void OpPlacing::add_layer(const Layer& layer, const FamilyOp& op, const std::str
                           const Scope& scope, TensorNames& names, const Place& place) {
   check_layer_use(layer, op);
   TensorNames inside = layer_inputs(layer, op, names);
-  const Scope attributes = layer_scope(layer, op, scope, place);
+  Scope attributes = layer_scope(layer, op, scope, place);
+  add_attention_factor(op, names, attributes);
   Place within = place;
   within.name_prefix += name + ".";
   within.module = joined_module(place.module, op.module);
@@ -291,6 +294,30 @@ std::optional<DataType> OpPlacing::adapter_type(const Layer& layer) const {
   return named_data_type(layer.adapter_type, named_types({}));
 }
 
+// The number of the cap between a head in a loss and that loss: what its layer calls `constant`.
+Value OpPlacing::cap_of_head(const Scope& scope) const {
+  const FamilyOp* const cap = head_->cap();
+  if (cap == nullptr) return integer_value(0);
+  if (cap->kind != nullptr) return integer_value(1);
+  const Scope inside = composite_scope(request_.layers.at(cap->layer_name), *cap, scope);
+  const Value* const constant = find_value(inside, "constant");
+  return constant == nullptr ? integer_value(1) : *constant;
+}
+
+// Unless it is stated, attention's factor is one over the root of a head's width.
+void OpPlacing::add_attention_factor(const FamilyOp& op, const TensorNames& names,
+                                     Scope& attributes) const {
+  if (op.kind->name != "attention") return;
+  const bool is_stated =
+      std::any_of(op.attributes.begin(), op.attributes.end(),
+                  [](const auto& entry) { return entry.first == AttributeKey::kConstant; });
+  const Shape& q = builder_.tensor(names.find(op.inputs[0])).shape;
+  const Value* const heads = find_value(attributes, "heads");
+  if (is_stated || q.empty() || heads == nullptr || heads->integer < 1) return;
+  const auto head_dim = static_cast<double>(q.back()) / static_cast<double>(heads->integer);
+  attributes.values["constant"] = number_value(1.0 / std::sqrt(head_dim));
+}
+
 // What the ops of a layer file see: the attributes of the op that it spells out, and of the head
 // that a loss has in itself, or of the adapter.
 Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope,
@@ -299,7 +326,7 @@ Scope OpPlacing::layer_scope(const Layer& layer, const FamilyOp& op, const Scope
   add_attributes(op, scope, attributes);
   if (layer.takes_head) {
     add_attributes(head_->linear(), scope, attributes);
-    attributes.values["softcap"] = integer_value(head_->has_cap() ? 1 : 0);
+    attributes.values["softcap"] = cap_of_head(scope);
     const Shape& input = builder_.tensor(head_->input()).shape;
     if (input.size() == 3) attributes.values["tokens"] = integer_value(input[1]);
   }

@@ -90,6 +90,8 @@ class OpPlacing {
   void add_layer_op(const FamilyOp& op, const std::string& name, const Scope& attributes,
                     TensorNames& names, const Place& place, bool is_head);
   std::optional<DataType> adapter_type(const Layer& layer) const;
+  Value cap_of_head(const Scope& scope) const;
+  void add_attention_factor(const FamilyOp& op, const TensorNames& names, Scope& attributes) const;
   Scope layer_scope(const Layer& layer, const FamilyOp& op, const Scope& scope, const Place& place);
   TensorId input_tensor(const FamilyOp& op, const std::string& input, const TensorNames& names,
                         const Place& place) const;

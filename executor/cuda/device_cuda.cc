@@ -217,7 +217,7 @@ class CudaDevice : public Device {
     return free_at_begin_bytes_ - free_bytes() - context_growth_bytes_;
   }
 
-  std::int64_t available_bytes() const {
+  std::int64_t available_bytes() const override {
     return free_bytes() + pool_.bytes(cudaMemPoolAttrReservedMemCurrent) -
            pool_.bytes(cudaMemPoolAttrUsedMemCurrent);
   }

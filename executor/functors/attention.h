@@ -4,10 +4,13 @@
 #include <cstdint>
 
 #include "executor/functors/elements.h"
+#include "executor/functors/random.h"
 
 // Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022): no matrix of
 // scores is ever in memory, one logarithm of a sum is kept a query. Query i sees keys up to i where
-// causal, and of those the last `window` where that is not 0.
+// causal, and of those the last `window` where that is not 0. A cap bounds scores by a tanh, before
+// a bias is added; a sink takes part in the softmax of a head and has no value. What dropout leaves
+// out counts in the softmax, and has no value either.
 
 namespace cairn {
 
@@ -29,6 +32,13 @@ struct AttentionTensors {
   bool is_causal = false;
   std::int64_t window = 0;
   double scale = 1.0;
+  double cap = 0.0;     // none where 0
+  Elements bias = {};   // [batch, heads, tokens, keys]
+  Elements sinks = {};  // [heads]
+  bool has_bias = false;
+  bool has_sinks = false;
+  double probability = 0.0;  // of dropping a score
+  Elements random = {};      // int64: the seed
 
   CAIRN_HOST_DEVICE std::int64_t first_key(std::int64_t query) const {
     if (!is_causal || window == 0 || query < window) return 0;
@@ -57,13 +67,35 @@ struct AttentionTensors {
                                           std::int64_t kv_head) const {
     return ((batch * keys + key) * kv_heads + kv_head) * value_dim;
   }
+  CAIRN_HOST_DEVICE std::int64_t kv_head_of(std::int64_t head) const {
+    return head / (heads / kv_heads);
+  }
+  CAIRN_HOST_DEVICE std::int64_t pair_at(std::int64_t batch, std::int64_t query, std::int64_t head,
+                                         std::int64_t key) const {
+    return ((batch * heads + head) * tokens + query) * keys + key;
+  }
+  // Of the product, before a bias.
   template <class Real>
-  CAIRN_HOST_DEVICE Real score(std::int64_t query_begin, std::int64_t key_begin) const {
+  CAIRN_HOST_DEVICE Real bounded_score(std::int64_t query_begin, std::int64_t key_begin) const {
     Real sum = Real(0);
     for (std::int64_t d = 0; d < head_dim; ++d) {
       sum += q.get<Real>(query_begin + d) * k.get<Real>(key_begin + d);
     }
-    return sum * static_cast<Real>(scale);
+    const Real scaled = sum * static_cast<Real>(scale);
+    const Real c = static_cast<Real>(cap);
+    return cap == 0.0 ? scaled : c * std::tanh(scaled / c);
+  }
+  template <class Real>
+  CAIRN_HOST_DEVICE Real added_bias(std::int64_t pair) const {
+    return has_bias ? bias.get<Real>(pair) : Real(0);
+  }
+  // What dropout makes of a probability: a factor.
+  template <class Real>
+  CAIRN_HOST_DEVICE Real kept(std::int64_t pair) const {
+    if (probability == 0.0) return Real(1);
+    const auto seed = static_cast<std::uint64_t>(random.integer(0));
+    const bool stays = random_uniform(seed, static_cast<std::uint64_t>(pair)) >= probability;
+    return stays ? static_cast<Real>(1.0 / (1.0 - probability)) : Real(0);
   }
 };
 
@@ -77,22 +109,26 @@ struct AttentionForward {
     const std::int64_t query = i % at.tokens;
     const std::int64_t head = i / at.tokens % at.heads;
     const std::int64_t batch = i / at.tokens / at.heads;
-    const std::int64_t kv_head = head / (at.heads / at.kv_heads);
+    const std::int64_t kv_head = at.kv_head_of(head);
     Real sums[kMaxHeadDim];
     for (std::int64_t d = 0; d < at.value_dim; ++d) sums[d] = Real(0);
-    Real largest = Real(0);
-    Real total = Real(0);
-    const std::int64_t first = at.first_key(query);
-    for (std::int64_t key = first; key < at.end_key(query); ++key) {
+    bool is_first = !at.has_sinks;
+    Real largest = is_first ? Real(0) : at.sinks.get<Real>(head);
+    Real total = is_first ? Real(0) : Real(1);
+    for (std::int64_t key = at.first_key(query); key < at.end_key(query); ++key) {
+      const std::int64_t pair = at.pair_at(batch, query, head, key);
       const Real score =
-          at.score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head));
-      const Real new_largest = key == first || score > largest ? score : largest;
-      const Real shrink = key == first ? Real(0) : std::exp(largest - new_largest);
+          at.bounded_score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head)) +
+          at.added_bias<Real>(pair);
+      const Real new_largest = is_first || score > largest ? score : largest;
+      const Real shrink = is_first ? Real(0) : std::exp(largest - new_largest);
       const Real weight = std::exp(score - new_largest);
+      is_first = false;
       total = total * shrink + weight;
+      const Real valued = weight * at.kept<Real>(pair);
       const std::int64_t value = at.value_at(batch, key, kv_head);
       for (std::int64_t d = 0; d < at.value_dim; ++d) {
-        sums[d] = sums[d] * shrink + weight * at.v.get<Real>(value + d);
+        sums[d] = sums[d] * shrink + valued * at.v.get<Real>(value + d);
       }
       largest = new_largest;
     }
@@ -125,30 +161,35 @@ struct AttentionDots {
   }
 };
 
-// The gradient of the score of one query and key, over the scale.
+// One pair of query and key.
 template <class Real>
-CAIRN_HOST_DEVICE Real score_gradient(const AttentionGradients& of, std::int64_t batch,
-                                      std::int64_t query, std::int64_t head, std::int64_t key,
-                                      Real probability) {
+struct AttentionPair {
+  Real probability = Real(0);  // as dropout left it
+  Real gradient = Real(0);     // of the score with its bias
+  Real slope = Real(1);        // of the score by what the cap bounds
+};
+
+template <class Real>
+CAIRN_HOST_DEVICE AttentionPair<Real> attention_pair(const AttentionGradients& of,
+                                                     std::int64_t batch, std::int64_t query,
+                                                     std::int64_t head, std::int64_t key) {
   const AttentionTensors& at = of.at;
-  const std::int64_t kv_head = head / (at.heads / at.kv_heads);
+  const std::int64_t kv_head = at.kv_head_of(head);
+  const std::int64_t pair = at.pair_at(batch, query, head, key);
+  const Real bounded =
+      at.bounded_score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head));
+  const Real logsumexp = at.logsumexp.get<Real>(at.logsumexp_at(batch, query, head));
+  const Real probability = std::exp(bounded + at.added_bias<Real>(pair) - logsumexp);
+  const Real kept = at.kept<Real>(pair);
   const std::int64_t begin = at.output_at(batch, query, head);
   const std::int64_t value = at.value_at(batch, key, kv_head);
   Real along = Real(0);
   for (std::int64_t d = 0; d < at.value_dim; ++d) {
     along += of.gradient.get<Real>(begin + d) * at.v.get<Real>(value + d);
   }
-  return probability * (along - of.dots.get<Real>((batch * at.heads + head) * at.tokens + query));
-}
-
-template <class Real>
-CAIRN_HOST_DEVICE Real attention_probability(const AttentionTensors& at, std::int64_t batch,
-                                             std::int64_t query, std::int64_t head,
-                                             std::int64_t key) {
-  const std::int64_t kv_head = head / (at.heads / at.kv_heads);
-  const Real score =
-      at.score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head));
-  return std::exp(score - at.logsumexp.get<Real>(at.logsumexp_at(batch, query, head)));
+  const Real dot = of.dots.get<Real>((batch * at.heads + head) * at.tokens + query);
+  const Real t = at.cap == 0.0 ? Real(0) : bounded / static_cast<Real>(at.cap);
+  return {probability * kept, probability * (along * kept - dot), Real(1) - t * t};
 }
 
 // One query of one head for each index of [batch, heads, tokens].
@@ -165,9 +206,9 @@ struct AttentionQueryGradient {
     Real sums[kMaxHeadDim];
     for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] = Real(0);
     for (std::int64_t key = at.first_key(query); key < at.end_key(query); ++key) {
-      const Real probability = attention_probability<Real>(at, batch, query, head, key);
-      const Real g = score_gradient<Real>(of, batch, query, head, key, probability);
-      const std::int64_t begin = at.key_at(batch, key, head / (at.heads / at.kv_heads));
+      const AttentionPair<Real> pair = attention_pair<Real>(of, batch, query, head, key);
+      const Real g = pair.gradient * pair.slope;
+      const std::int64_t begin = at.key_at(batch, key, at.kv_head_of(head));
       for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] += g * at.k.get<Real>(begin + d);
     }
     const std::int64_t begin = at.query_at(batch, query, head);
@@ -198,13 +239,13 @@ struct AttentionKeyGradient {
     for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       for (std::int64_t query = 0; query < at.tokens; ++query) {
         if (key < at.first_key(query) || key >= at.end_key(query)) continue;
-        const Real probability = attention_probability<Real>(at, batch, query, head, key);
-        const Real g = score_gradient<Real>(of, batch, query, head, key, probability);
+        const AttentionPair<Real> pair = attention_pair<Real>(of, batch, query, head, key);
+        const Real g = pair.gradient * pair.slope;
         const std::int64_t q = at.query_at(batch, query, head);
         const std::int64_t o = at.output_at(batch, query, head);
         for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] += g * at.q.get<Real>(q + d);
         for (std::int64_t d = 0; d < at.value_dim; ++d) {
-          value_sums[d] += probability * of.gradient.get<Real>(o + d);
+          value_sums[d] += pair.probability * of.gradient.get<Real>(o + d);
         }
       }
     }
@@ -214,6 +255,53 @@ struct AttentionKeyGradient {
       key_gradient.set<Real>(k + d, key_sums[d] * static_cast<Real>(at.scale));
     }
     for (std::int64_t d = 0; d < at.value_dim; ++d) value_gradient.set<Real>(v + d, value_sums[d]);
+  }
+};
+
+// One element of the bias, [samples, heads, tokens, keys], for each index; one of a single sample
+// adds up all of the batch.
+template <class Real>
+struct AttentionBiasGradient {
+  AttentionGradients of = {};
+  Elements bias_gradient = {};
+  std::int64_t batch_count = 0;
+  bool has_one_sample = false;
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const AttentionTensors& at = of.at;
+    const std::int64_t key = i % at.keys;
+    const std::int64_t query = i / at.keys % at.tokens;
+    const std::int64_t head = i / at.keys / at.tokens % at.heads;
+    const std::int64_t sample = i / at.keys / at.tokens / at.heads;
+    Real sum = Real(0);
+    const std::int64_t begin = has_one_sample ? 0 : sample;
+    const std::int64_t end = has_one_sample ? batch_count : sample + 1;
+    for (std::int64_t batch = begin; batch < end; ++batch) {
+      sum += attention_pair<Real>(of, batch, query, head, key).gradient;
+    }
+    bias_gradient.set<Real>(i, sum);
+  }
+};
+
+// One head for each index: minus the sink's probability times the dots of every query.
+template <class Real>
+struct AttentionSinkGradient {
+  AttentionGradients of = {};
+  Elements sink_gradient = {};
+  std::int64_t batch_count = 0;
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t head) const {
+    const AttentionTensors& at = of.at;
+    const Real sink = at.sinks.get<Real>(head);
+    Real sum = Real(0);
+    for (std::int64_t batch = 0; batch < batch_count; ++batch) {
+      for (std::int64_t query = 0; query < at.tokens; ++query) {
+        const Real logsumexp = at.logsumexp.get<Real>(at.logsumexp_at(batch, query, head));
+        const Real dot = of.dots.get<Real>((batch * at.heads + head) * at.tokens + query);
+        sum -= std::exp(sink - logsumexp) * dot;
+      }
+    }
+    sink_gradient.set<Real>(head, sum);
   }
 };
 

@@ -93,6 +93,7 @@ struct Elements {
   CAIRN_HOST_DEVICE std::int64_t integer(std::int64_t i) const {
     const std::int64_t p = position(i);
     if (type == DataType::kInt32) return static_cast<const std::int32_t*>(data)[p];
+    if (type == DataType::kBool) return static_cast<const std::uint8_t*>(data)[p];
     return static_cast<const std::int64_t*>(data)[p];
   }
 
@@ -100,6 +101,8 @@ struct Elements {
     const std::int64_t p = position(i);
     if (type == DataType::kInt32) {
       static_cast<std::int32_t*>(data)[p] = static_cast<std::int32_t>(value);
+    } else if (type == DataType::kBool) {
+      static_cast<std::uint8_t*>(data)[p] = value != 0 ? 1 : 0;
     } else {
       static_cast<std::int64_t*>(data)[p] = value;
     }

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "executor/functors/attention.h"
+#include "executor/functors/gated.h"
 #include "executor/functors/images.h"
 #include "executor/functors/losses.h"
 #include "executor/functors/mixing.h"
@@ -11,6 +12,7 @@
 #include "executor/functors/optimizers.h"
 #include "executor/functors/pointwise.h"
 #include "executor/functors/random.h"
+#include "executor/functors/routing.h"
 #include "executor/functors/rows.h"
 #include "executor/functors/tables.h"
 
@@ -42,6 +44,20 @@ using FunctorsOf = FunctorList<
     AveragePool<Real>, AveragePoolGradient<Real>, AdaptivePool<Real>, AdaptivePoolGradient<Real>,
     ChannelNorm<Real>, ChannelNormGradient<Real>>;
 
+// What layers of language models have beside these.
+template <class Real>
+using LanguageFunctorsOf =
+    FunctorList<Map<Real, GeluTanh>, Map2<Real, GeluTanhGradient>, Map2<Real, GatedBy<Silu>>,
+                Map2<Real, GatedBy<GeluTanh>>, GatedGradient<Real, Silu, SiluGradient>,
+                GatedGradient<Real, GeluTanh, GeluTanhGradient>, Rotate<Real>,
+                ComplexTableProduct<Real>, AddMask<Real>, MiddleSum<Real>, RowLength<Real>,
+                FillIdentity<Real>, LargestOfRow<Real>, ScatterRow<Real>, GatherRow<Real>,
+                OutsideGroups<Real>, FillWhere<Real>, TakeElements<Real>, PutElements<Real>,
+                CombineRows<Real>, CombineRowsGradient<Real>, AddLookup<Real>, CopyColumns<Real>,
+                RowLogSum<Real>, RowLoss<Real>, LogitGradient<Real>, MeanLossOf<Real>,
+                CompiledLossGradient<Real>, AddColumnSum<Real>, AttentionBiasGradient<Real>,
+                AttentionSinkGradient<Real>>;
+
 template <class... Lists>
 struct Joined;
 template <class... As, class... Bs, class... Rest>
@@ -53,8 +69,10 @@ struct Joined<List> {
   using type = List;
 };
 
-using AllFunctors = Joined<FunctorsOf<float>, FunctorsOf<double>,
-                           FunctorList<FillIntegers, FillUniform, Mix>>::type;
+using AllFunctors = Joined<FunctorsOf<float>, FunctorsOf<double>, LanguageFunctorsOf<float>,
+                           LanguageFunctorsOf<double>,
+                           FunctorList<FillIntegers, FillUniform, Mix, SortByExpert, RowsOfEntries,
+                                       CopyIntegers, MeanOf>>::type;
 
 // The place of a functor in the list; not to compile where it has none.
 template <class Functor, class... Functors>

@@ -46,27 +46,74 @@ struct OuterSum {
   }
 };
 
+// out = the sums of x, seen as [outer, summed, inner], over its middle. One index an element.
+template <class Real>
+struct MiddleSum {
+  Elements out = {};
+  Elements x = {};
+  std::int64_t summed = 0;
+  std::int64_t inner = 0;
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t begin = i / inner * summed * inner + i % inner;
+    Real sum = Real(0);
+    for (std::int64_t j = 0; j < summed; ++j) sum += x.get<Real>(begin + j * inner);
+    out.set<Real>(i, sum);
+  }
+};
+
+// The root of the sum of a row's squares.
+template <class Real>
+struct RowLength {
+  Elements out = {};
+  Elements x = {};
+  std::int64_t width = 0;
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t row) const {
+    Real sum = Real(0);
+    for (std::int64_t i = 0; i < width; ++i) {
+      const Real value = x.get<Real>(row * width + i);
+      sum += value * value;
+    }
+    out.set<Real>(row, std::sqrt(sum));
+  }
+};
+
+template <class Real>
+struct FillIdentity {
+  Elements out = {};
+  std::int64_t width = 0;
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    out.set<Real>(i, i / width == i % width ? Real(1) : Real(0));
+  }
+};
+
+// With `rows` of a matrix, row i of it sees its columns up to i; the others become 0.
 template <class Real>
 struct RowSoftmax {
   Elements out = {};
   Elements x = {};
   std::int64_t width = 0;
   bool is_log = false;
+  std::int64_t rows = 0;
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t row) const {
     const std::int64_t begin = row * width;
+    const std::int64_t seen = rows > 0 && row % rows + 1 < width ? row % rows + 1 : width;
     Real largest = x.get<Real>(begin);
-    for (std::int64_t i = 1; i < width; ++i) {
+    for (std::int64_t i = 1; i < seen; ++i) {
       const Real value = x.get<Real>(begin + i);
       if (value > largest) largest = value;
     }
     Real sum = Real(0);
-    for (std::int64_t i = 0; i < width; ++i) sum += std::exp(x.get<Real>(begin + i) - largest);
+    for (std::int64_t i = 0; i < seen; ++i) sum += std::exp(x.get<Real>(begin + i) - largest);
     const Real log_sum = std::log(sum);
-    for (std::int64_t i = 0; i < width; ++i) {
+    for (std::int64_t i = 0; i < seen; ++i) {
       const Real below = x.get<Real>(begin + i) - largest;
       out.set<Real>(begin + i, is_log ? below - log_sum : std::exp(below) / sum);
     }
+    for (std::int64_t i = seen; i < width; ++i) out.set<Real>(begin + i, Real(0));
   }
 };
 

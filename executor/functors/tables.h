@@ -90,4 +90,26 @@ struct MaskCausalGradient {
   }
 };
 
+// out = x where row i of the last two dims sees column j: up to i, and of those the last `window`
+// where that is not 0; else x + otherwise.
+template <class Real>
+struct AddMask {
+  Elements out = {};
+  Elements x = {};
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t window = 0;
+  bool is_causal = true;
+  double otherwise = 0.0;
+
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    const std::int64_t column = i % columns;
+    const std::int64_t row = i / columns % rows;
+    const bool is_late = is_causal && column > row;
+    const bool is_early = is_causal && window > 0 && column + window <= row;
+    const Real added = is_late || is_early ? static_cast<Real>(otherwise) : Real(0);
+    out.set<Real>(i, x.get<Real>(i) + added);
+  }
+};
+
 }  // namespace cairn

@@ -1,88 +1,227 @@
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "executor/kernels/kernels.h"
-#include "graph/error.h"
 
 // Attention as one kernel.
 
 namespace cairn {
 namespace {
 
-// Of the logsumexp where values have another width than keys, as torch's memory-efficient kernel
-// has them (aten transformers/cuda/attention.cu, kAlignLSE).
+// Rows of the logsumexp where values have another width than keys or a bias is added, and of a
+// bias, as torch's memory-efficient kernel has them (aten transformers/cuda/attention.cu,
+// kAlignLSE; transformers/attention.cpp, pad_bias).
 constexpr std::int64_t kAlignedRows = 32;
+constexpr std::int64_t kAlignedKeys = 8;
 
-// [batch, tokens, heads * width] as [batch, tokens, heads, width]
-Elements with_heads(const Array& x, std::int64_t heads) {
-  return elements(reshaped(x, {x.shape[0], x.shape[1], heads, last_dim(x) / heads}));
+// What a mask adds to a score that is not seen: the lowest number of bf16.
+constexpr double kHidden = -3.3895313892515355e38;
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
 }
 
+// What the kernel reads beside q, k and v, and what it keeps.
+struct Extras {
+  Array bias = {};  // [samples, heads or 1, tokens, keys or more]
+  Array sinks = {};
+  Array logsumexp = {};
+  Array random = {};
+};
+
+std::int64_t heads_of(const Op& op) { return op.attributes.heads; }
+
+std::int64_t kv_heads_of(const Op& op) {
+  return op.attributes.kv_heads > 0 ? op.attributes.kv_heads : op.attributes.heads;
+}
+
+std::int64_t head_dim_of(const Array& x, std::int64_t heads) { return last_dim(by_head(x, heads)); }
+
 AttentionTensors attention_tensors(const Op& op, const std::vector<Array>& inputs,
-                                   const Array& logsumexp) {
-  const Array& q = inputs[0];
-  const std::int64_t heads = op.attributes.heads;
-  const std::int64_t kv_heads = op.attributes.kv_heads > 0 ? op.attributes.kv_heads : heads;
-  const std::int64_t head_dim = last_dim(q) / heads;
-  return {.q = with_heads(q, heads),
-          .k = with_heads(inputs[1], kv_heads),
-          .v = with_heads(inputs[2], kv_heads),
-          .logsumexp = elements(logsumexp),
-          .logsumexp_rows = last_dim(logsumexp),
-          .tokens = q.shape[1],
-          .keys = inputs[1].shape[1],
-          .heads = heads,
-          .kv_heads = kv_heads,
-          .head_dim = head_dim,
-          .value_dim = last_dim(inputs[2]) / kv_heads,
-          .is_causal = op.attributes.causal,
-          .window = op.attributes.window,
-          .scale = op.attributes.constant.value_or(1.0 / std::sqrt(static_cast<double>(head_dim)))};
+                                   const Extras& extras) {
+  const Array q = by_head(inputs[0], heads_of(op));
+  const Array k = by_head(inputs[1], kv_heads_of(op));
+  const Array v = by_head(inputs[2], kv_heads_of(op));
+  AttentionTensors at{
+      .q = elements(q),
+      .k = elements(k),
+      .v = elements(v),
+      .logsumexp = elements(extras.logsumexp),
+      .logsumexp_rows = last_dim(extras.logsumexp),
+      .tokens = q.shape[1],
+      .keys = k.shape[1],
+      .heads = heads_of(op),
+      .kv_heads = kv_heads_of(op),
+      .head_dim = last_dim(q),
+      .value_dim = last_dim(v),
+      .is_causal = op.attributes.causal && !extras.bias.is_there(),
+      .window = op.attributes.window,
+      .scale = op.attributes.constant.value_or(1.0 / std::sqrt(static_cast<double>(last_dim(q)))),
+      .cap = op.attributes.softcap,
+      .has_bias = extras.bias.is_there(),
+      .has_sinks = extras.sinks.is_there(),
+      .probability = op.attributes.probability};
+  if (at.has_bias) {
+    const Array seen = part_of_dim(extras.bias, 3, 0, at.keys);
+    at.bias = elements(broadcast(seen, {q.shape[0], at.heads, at.tokens, at.keys}));
+  }
+  if (at.has_sinks) at.sinks = elements(extras.sinks);
+  if (at.probability > 0.0) at.random = elements(extras.random);
+  return at;
+}
+
+Array make_logsumexp(Memory& memory, const Op& op, const Array& q, bool is_aligned) {
+  const std::int64_t tokens = q.shape[1];
+  const std::int64_t rows = is_aligned ? rounded_up(tokens, kAlignedRows) : tokens;
+  return memory.make(statistics_type(q.type), {q.shape[0], heads_of(op), rows});
+}
+
+// The seed, which Backward reads.
+Array make_random_state(Memory& memory, std::uint64_t seed) {
+  Array state = memory.make(DataType::kInt64, {2});
+  const std::uint64_t numbers[2] = {seed, 0};
+  memory.device().copy_in(state.block->data, numbers, sizeof(numbers));
+  return state;
+}
+
+void run_forward(ForwardRun& run, Extras& extras, bool is_aligned) {
+  const Array& q = run.inputs[0];
+  extras.logsumexp = make_logsumexp(run.memory, run.op, q, is_aligned);
+  run.auxiliaries.push_back(extras.logsumexp);
+  if (run.op.attributes.probability > 0.0) {
+    extras.random = make_random_state(run.memory, run.seed);
+    run.auxiliaries.push_back(extras.random);
+  }
+  const AttentionTensors at = attention_tensors(run.op, run.inputs, extras);
+  run.outputs = {run.memory.make(q.type, {q.shape[0], at.tokens, at.heads * at.value_dim})};
+  with_real(q.type, [&](auto real) {
+    launch(run.memory.device(), q.shape[0] * at.heads * at.tokens,
+           AttentionForward<decltype(real)>{at, elements(by_head(run.outputs[0], at.heads))});
+  });
+}
+
+// A bias whose rows are no multiple of 8 is copied to such.
+bool has_padded_bias(const Array& bias) { return last_dim(bias) % kAlignedKeys != 0; }
+
+Array padded_bias(Memory& memory, const Array& bias) {
+  Shape shape = bias.shape;
+  shape.back() = rounded_up(shape.back(), kAlignedKeys);
+  const Array out = memory.make(bias.type, shape);
+  memory.device().fill(out.block->data, 0, out.block->bytes);
+  apply(memory, part_of_dim(out, 3, 0, last_dim(bias)), bias, Same{});
+  return out;
 }
 
 void attention_forward(ForwardRun& run) {
+  Extras extras;
+  const OpAttributes& attributes = run.op.attributes;
+  if (attributes.sinks) extras.sinks = run.inputs[3];
+  const bool has_bias = !attributes.sinks && run.inputs.size() > 3;
+  if (has_bias) extras.bias = run.inputs[3];
+  if (has_bias && has_padded_bias(run.inputs[3])) {
+    extras.bias = padded_bias(run.memory, run.inputs[3]);
+    run.auxiliaries.push_back(extras.bias);
+  }
+  const bool is_one_width = head_dim_of(run.inputs[2], kv_heads_of(run.op)) ==
+                            head_dim_of(run.inputs[0], heads_of(run.op));
+  run_forward(run, extras, has_bias || !is_one_width);
+}
+
+// Numbers made of the flags of the mask: of each sample, for all heads.
+void masked_attention_forward(ForwardRun& run) {
   const Array& q = run.inputs[0];
-  const std::int64_t heads = run.op.attributes.heads;
-  const std::int64_t kv_heads = run.op.attributes.kv_heads > 0 ? run.op.attributes.kv_heads : heads;
-  const bool is_one_width = last_dim(run.inputs[2]) / kv_heads == last_dim(q) / heads;
-  const std::int64_t rows =
-      is_one_width ? q.shape[1] : (q.shape[1] + kAlignedRows - 1) / kAlignedRows * kAlignedRows;
-  run.auxiliaries = {run.memory.make(statistics_type(q.type), {q.shape[0], heads, rows})};
-  const AttentionTensors at = attention_tensors(run.op, run.inputs, run.auxiliaries[0]);
-  CAIRN_CHECK(at.head_dim <= kMaxHeadDim && at.value_dim <= kMaxHeadDim, "wide heads");
-  run.outputs = {run.memory.make(q.type, {q.shape[0], q.shape[1], heads * at.value_dim})};
+  const std::int64_t keys = run.inputs[1].shape[1];
+  Extras extras{
+      .bias = run.memory.make(q.type, {q.shape[0], 1, q.shape[1], rounded_up(keys, kAlignedKeys)})};
+  const Array& bias = extras.bias;
+  run.memory.device().fill(bias.block->data, 0, bias.block->bytes);
   with_real(q.type, [&](auto real) {
-    launch(run.memory.device(), q.shape[0] * heads * q.shape[1],
-           AttentionForward<decltype(real)>{at, with_heads(run.outputs[0], heads)});
+    launch(run.memory.device(), element_count(bias),
+           AddMask<decltype(real)>{elements(bias), elements(bias), q.shape[1], last_dim(bias),
+                                   run.op.attributes.window, run.op.attributes.causal, kHidden});
   });
+  run.auxiliaries = {bias};
+  run_forward(run, extras, true);
+}
+
+template <class Real>
+void launch_gradients(BackwardRun& run, const AttentionGradients& of) {
+  const AttentionTensors& at = of.at;
+  const std::int64_t batch = run.inputs[0].shape[0];
+  Device& device = run.memory.device();
+  const auto gradient = [&](std::size_t input, std::int64_t heads) {
+    return elements(by_head(run.gradients[input].array, heads));
+  };
+  launch(device, batch * at.heads * at.tokens, AttentionDots<Real>{of});
+  launch(device, batch * at.heads * at.tokens,
+         AttentionQueryGradient<Real>{of, gradient(0, at.heads)});
+  launch(device, batch * at.kv_heads * at.keys,
+         AttentionKeyGradient<Real>{of, gradient(1, at.kv_heads), gradient(2, at.kv_heads)});
+  if (run.inputs.size() < 4 || !run.wants[3]) return;
+  const Array& fourth = run.gradients[3].array;
+  if (at.has_sinks) {
+    launch(device, at.heads, AttentionSinkGradient<Real>{of, elements(fourth), batch});
+  } else {
+    launch(device, element_count(fourth),
+           AttentionBiasGradient<Real>{of, elements(fourth), batch, fourth.shape[0] == 1});
+  }
+}
+
+void run_backward(BackwardRun& run, const Extras& extras) {
+  const AttentionTensors at = attention_tensors(run.op, run.inputs, extras);
+  const Array& q = run.inputs[0];
+  const Array dots = run.memory.make(statistics_type(q.type), {q.shape[0], at.heads, at.tokens});
+  run.workspaces = {dots};
+  for (std::size_t i = 0; i < run.inputs.size(); ++i) {
+    if (i > 2 && !run.wants[i]) continue;
+    Array gradient = run.memory.make(run.inputs[i].type, run.inputs[i].shape);
+    if (!run.wants[i]) run.workspaces.push_back(gradient);
+    run.gradients[i].array = std::move(gradient);
+  }
+  const AttentionGradients of{at, elements(by_head(run.outputs[0], at.heads)),
+                              elements(by_head(run.output_gradients[0], at.heads)), elements(dots)};
+  with_real(q.type, [&](auto real) { launch_gradients<decltype(real)>(run, of); });
+}
+
+Extras kept_extras(const BackwardRun& run, std::size_t first) {
+  Extras extras{.logsumexp = run.auxiliaries[first]};
+  if (run.op.attributes.probability > 0.0) extras.random = run.auxiliaries[first + 1];
+  return extras;
 }
 
 void attention_backward(BackwardRun& run) {
-  const std::int64_t heads = run.op.attributes.heads;
-  const AttentionTensors at = attention_tensors(run.op, run.inputs, run.auxiliaries[0]);
-  const Array& q = run.inputs[0];
-  const Array dots = run.memory.make(statistics_type(q.type), {q.shape[0], heads, q.shape[1]});
-  run.workspaces = {dots};
-  for (std::size_t i = 0; i < 3; ++i) {
-    run.gradients[i].array = run.memory.make(run.inputs[i].type, run.inputs[i].shape);
+  const bool has_sinks = run.op.attributes.sinks;
+  const bool has_bias = !has_sinks && run.inputs.size() > 3;
+  const bool is_padded = has_bias && has_padded_bias(run.inputs[3]);
+  Extras extras = kept_extras(run, is_padded ? 1 : 0);
+  if (has_sinks) extras.sinks = run.inputs[3];
+  if (has_bias) extras.bias = is_padded ? run.auxiliaries[0] : run.inputs[3];
+  run_backward(run, extras);
+}
+
+void masked_attention_backward(BackwardRun& run) {
+  Extras extras = kept_extras(run, 1);
+  extras.bias = run.auxiliaries[0];
+  run_backward(run, extras);
+}
+
+std::string refuse_wide_heads(const Graph& graph, const Op& op) {
+  for (const std::size_t input : {std::size_t{0}, std::size_t{2}}) {
+    const std::int64_t heads = input == 0 ? heads_of(op) : kv_heads_of(op);
+    const std::int64_t width = graph.tensor(op.inputs[input]).shape.back() / heads;
+    if (width <= kMaxHeadDim) continue;
+    return fmt::format("heads of {}; the kernel has at most {}", width, kMaxHeadDim);
   }
-  const AttentionGradients of{at, with_heads(run.outputs[0], heads),
-                              with_heads(run.output_gradients[0], heads), elements(dots)};
-  Device& device = run.memory.device();
-  with_real(q.type, [&](auto real) {
-    using Real = decltype(real);
-    launch(device, element_count(dots), AttentionDots<Real>{of});
-    launch(device, element_count(dots),
-           AttentionQueryGradient<Real>{of, with_heads(run.gradients[0].array, heads)});
-    launch(device, q.shape[0] * at.kv_heads * at.keys,
-           AttentionKeyGradient<Real>{of, with_heads(run.gradients[1].array, at.kv_heads),
-                                      with_heads(run.gradients[2].array, at.kv_heads)});
-  });
+  return {};
 }
 
 }  // namespace
 
 std::vector<Kernel> attention_kernels() {
-  return {{"attention", attention_forward, attention_backward}};
+  return {
+      {"attention", attention_forward, attention_backward, refuse_wide_heads},
+      {"masked_attention", masked_attention_forward, masked_attention_backward, refuse_wide_heads}};
 }
 
 }  // namespace cairn

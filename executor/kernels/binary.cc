@@ -102,26 +102,48 @@ void mul_one_plus_weight_backward(BackwardRun& run) {
 // --- By a table of one head's width
 // ---------------------------------------------------------------
 
-void table_product(Memory& memory, const Array& out, const Array& x, const Array& table) {
-  Shape seen = out.shape;
+// The table in the shape of x, its last dim aside; one of tokens is the same for every head.
+Elements table_for(const Array& x, const Array& table) {
+  Shape seen = x.shape;
   seen.back() = last_dim(table);
+  Array by_token = table;
+  if (x.shape.size() == 4 && table.shape.size() == 3) {
+    by_token = reshaped(table, {table.shape[0], table.shape[1], 1, last_dim(table)});
+  }
+  return elements(broadcast(by_token, seen));
+}
+
+// Complex numbers are multiplied by the table's conjugate in Backward.
+void table_product(const Op& op, Memory& memory, const Array& out, const Array& x,
+                   const Array& table, bool is_backward) {
+  const Elements seen = table_for(x, table);
   with_real(out.type, [&](auto real) {
-    launch(
-        memory.device(), element_count(out),
-        TableProduct<decltype(real)>{elements(out), elements(x), elements(broadcast(table, seen)),
-                                     last_dim(out), last_dim(table)});
+    using Real = decltype(real);
+    if (op.attributes.pairs) {
+      launch(memory.device(), element_count(out) / 2,
+             ComplexTableProduct<Real>{elements(out), elements(x), seen, last_dim(x),
+                                       last_dim(table), is_backward});
+    } else {
+      launch(memory.device(), element_count(out),
+             TableProduct<Real>{elements(out), elements(x), seen, last_dim(x), last_dim(table)});
+    }
   });
+}
+
+std::string refuse_odd_pairs(const Graph& graph, const Op& op) {
+  const bool is_odd = graph.tensor(op.inputs[1]).shape.back() % 2 != 0;
+  return op.attributes.pairs && is_odd ? "pairs of a table of odd width" : "";
 }
 
 void mul_table_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   run.outputs = {run.memory.make(promoted_type(x.type, run.inputs[1].type), x.shape)};
-  table_product(run.memory, run.outputs[0], x, run.inputs[1]);
+  table_product(run.op, run.memory, run.outputs[0], x, run.inputs[1], false);
 }
 
 void mul_table_backward(BackwardRun& run) {
   operand_gradient(run, 0, [&](const Array& out) {
-    table_product(run.memory, out, run.output_gradients[0], run.inputs[1]);
+    table_product(run.op, run.memory, out, run.output_gradients[0], run.inputs[1], true);
   });
 }
 
@@ -135,7 +157,7 @@ std::vector<Kernel> binary_kernels() {
       {"div", binary_forward<Quotient>, div_backward},
       {"mul_weight", binary_forward<Product>, mul_backward},
       {"mul_one_plus_weight", mul_one_plus_weight_forward, mul_one_plus_weight_backward},
-      {"mul_table", mul_table_forward, mul_table_backward},
+      {"mul_table", mul_table_forward, mul_table_backward, refuse_odd_pairs},
   };
 }
 

@@ -18,6 +18,15 @@ std::vector<Kernel> attention_kernels();
 std::vector<Kernel> loss_kernels();
 std::vector<Kernel> layout_kernels();
 std::vector<Kernel> image_kernels();
+std::vector<Kernel> gated_kernels();
+std::vector<Kernel> head_kernels();
+std::vector<Kernel> token_kernels();
+std::vector<Kernel> expert_kernels();
+std::vector<Kernel> adapter_kernels();
+std::vector<Kernel> linear_loss_kernels();
 std::vector<Kernel> custom_kernels();
+
+// Of kinds that are nothing without their number.
+std::string refuse_without_constant(const Graph& graph, const Op& op);
 
 }  // namespace cairn

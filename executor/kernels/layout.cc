@@ -24,37 +24,43 @@ std::vector<std::int64_t> part_extents(const OpAttributes& attributes, std::int6
   return parts;
 }
 
-void split_heads_forward(ForwardRun& run) {
-  const Array& x = run.inputs[0];
-  Shape shape = x.shape;
-  shape.back() = run.op.attributes.heads;
-  shape.push_back(last_dim(x) / run.op.attributes.heads);
-  run.outputs = {reshaped(x, shape)};
+// Where the last dim is cut or joined head by head, its heads as a dim of their own.
+Array cut_by_head(const Op& op, const Array& x) {
+  return op.attributes.heads > 0 ? by_head(x, op.attributes.heads) : x;
 }
 
-void merge_heads_forward(ForwardRun& run) {
-  const Array& x = run.inputs[0];
-  Shape shape(x.shape.begin(), x.shape.end() - 1);
-  shape.back() *= last_dim(x);
-  run.outputs = {reshaped(x, shape)};
+// Of one head, where widths are those of all.
+std::vector<std::int64_t> parts_of(const Op& op, std::int64_t extent) {
+  std::vector<std::int64_t> parts = part_extents(op.attributes, extent);
+  if (op.attributes.heads == 0 || op.attributes.widths.empty()) return parts;
+  for (std::int64_t& part : parts) part /= op.attributes.heads;
+  return parts;
 }
+
+void split_heads_forward(ForwardRun& run) {
+  run.outputs = {by_head(run.inputs[0], run.op.attributes.heads)};
+}
+
+void merge_heads_forward(ForwardRun& run) { run.outputs = {with_heads_joined(run.inputs[0])}; }
 
 void flatten_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   run.outputs = {reshaped(x, {x.shape[0], element_count(x) / x.shape[0]})};
 }
 
-// The output's gradient seen in the input's shape.
+// The output's gradient seen in the input's shape; a part of each head stays one.
 void view_backward(BackwardRun& run) {
-  run.gradients[0] = {.array = reshaped(run.output_gradients[0], run.inputs[0].shape)};
+  const Array& gradient = run.output_gradients[0];
+  run.gradients[0].array = try_reshaped(gradient, run.inputs[0].shape).value_or(gradient);
 }
 
 // The part of x that a slice sees.
 Array sliced(const Op& op, const Array& x) {
-  const std::vector<std::int64_t> parts = part_extents(op.attributes, last_dim(x));
+  const Array whole = cut_by_head(op, x);
+  const std::vector<std::int64_t> parts = parts_of(op, last_dim(whole));
   const auto part = parts.begin() + static_cast<std::ptrdiff_t>(op.attributes.part);
   const std::int64_t begin = std::accumulate(parts.begin(), part, std::int64_t{0});
-  return part_of_dim(x, x.shape.size() - 1, begin, *part);
+  return part_of_dim(whole, whole.shape.size() - 1, begin, *part);
 }
 
 void slice_forward(ForwardRun& run) { run.outputs = {sliced(run.op, run.inputs[0])}; }
@@ -68,10 +74,10 @@ void slice_backward(BackwardRun& run) {
 }
 
 void split_forward(ForwardRun& run) {
-  const Array& x = run.inputs[0];
+  const Array x = cut_by_head(run.op, run.inputs[0]);
   const std::size_t dim = stated_dim(run.op, x);
   std::int64_t begin = 0;
-  for (const std::int64_t extent : part_extents(run.op.attributes, x.shape[dim])) {
+  for (const std::int64_t extent : parts_of(run.op, x.shape[dim])) {
     run.outputs.push_back(part_of_dim(x, dim, begin, extent));
     begin += extent;
   }
@@ -79,12 +85,13 @@ void split_forward(ForwardRun& run) {
 
 void split_backward(BackwardRun& run) {
   const Array& x = run.inputs[0];
-  const std::size_t dim = stated_dim(run.op, x);
   Array out = run.memory.make(x.type, x.shape);
+  const Array whole = cut_by_head(run.op, out);
+  const std::size_t dim = stated_dim(run.op, whole);
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < run.outputs.size(); ++i) {
     const std::int64_t extent = run.outputs[i].shape[dim];
-    const Array part = part_of_dim(out, dim, begin, extent);
+    const Array part = part_of_dim(whole, dim, begin, extent);
     begin += extent;
     if (run.output_gradients[i].is_there()) {
       apply(run.memory, part, run.output_gradients[i], Same{});
@@ -96,35 +103,41 @@ void split_backward(BackwardRun& run) {
 }
 
 void cat_forward(ForwardRun& run) {
-  const std::size_t dim = stated_dim(run.op, run.inputs[0]);
-  Shape shape = run.inputs[0].shape;
+  std::vector<Array> inputs;
+  for (const Array& x : run.inputs) inputs.push_back(cut_by_head(run.op, x));
+  const std::size_t dim = stated_dim(run.op, inputs[0]);
+  Shape shape = inputs[0].shape;
   shape[dim] = 0;
-  DataType type = run.inputs[0].type;
-  for (const Array& x : run.inputs) {
+  DataType type = inputs[0].type;
+  for (const Array& x : inputs) {
     shape[dim] += x.shape[dim];
     type = promoted_type(type, x.type);
   }
-  run.outputs = {run.memory.make(type, shape)};
+  const Array out = run.memory.make(type, shape);
   std::int64_t begin = 0;
-  for (const Array& x : run.inputs) {
-    apply(run.memory, part_of_dim(run.outputs[0], dim, begin, x.shape[dim]), x, Same{});
+  for (const Array& x : inputs) {
+    apply(run.memory, part_of_dim(out, dim, begin, x.shape[dim]), x, Same{});
     begin += x.shape[dim];
   }
+  run.outputs = {run.op.attributes.heads > 0 ? with_heads_joined(out) : out};
 }
 
 // Slices of the output's gradient, cast for an input of another type.
 void cat_backward(BackwardRun& run) {
-  const std::size_t dim = stated_dim(run.op, run.inputs[0]);
+  const Array gradient = cut_by_head(run.op, run.output_gradients[0]);
+  const std::size_t dim = stated_dim(run.op, gradient);
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < run.inputs.size(); ++i) {
-    const Array& x = run.inputs[i];
+    const std::int64_t extent = cut_by_head(run.op, run.inputs[i]).shape[dim];
     if (run.wants[i]) {
       run.gradients[i].array =
-          summed_to(run.memory, part_of_dim(run.output_gradients[0], dim, begin, x.shape[dim]), x);
+          summed_to(run.memory, part_of_dim(gradient, dim, begin, extent), run.inputs[i]);
     }
-    begin += x.shape[dim];
+    begin += extent;
   }
 }
+
+void split_ids_backward(BackwardRun&) {}
 
 }  // namespace
 
@@ -135,6 +148,7 @@ std::vector<Kernel> layout_kernels() {
       {"flatten", flatten_forward, view_backward},
       {"slice", slice_forward, slice_backward},
       {"split", split_forward, split_backward},
+      {"split_ids", split_forward, split_ids_backward},
       {"cat", cat_forward, cat_backward},
   };
 }

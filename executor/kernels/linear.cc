@@ -39,7 +39,12 @@ void linear_backward(BackwardRun& run) {
 
 // [batch, tokens, heads * width] as [batch, heads, tokens, width]
 Array heads_first(const Array& x, std::int64_t heads) {
-  return with_dims_swapped(reshaped(x, {x.shape[0], x.shape[1], heads, last_dim(x) / heads}), 1, 2);
+  return with_dims_swapped(by_head(x, heads), 1, 2);
+}
+
+// In place, by a factor where one is stated.
+void scale_by_constant(Memory& memory, const Op& op, const Array& x) {
+  if (op.attributes.constant) apply(memory, x, x, Affine{*op.attributes.constant, 0.0});
 }
 
 void scores_forward(ForwardRun& run) {
@@ -48,6 +53,7 @@ void scores_forward(ForwardRun& run) {
   const Array& k = run.inputs[1];
   run.outputs = {run.memory.make(q.type, {q.shape[0], heads, q.shape[1], k.shape[1]})};
   multiply(run.memory, heads_first(q, heads), false, heads_first(k, heads), true, run.outputs[0]);
+  scale_by_constant(run.memory, run.op, run.outputs[0]);
 }
 
 void scores_backward(BackwardRun& run) {
@@ -57,11 +63,13 @@ void scores_backward(BackwardRun& run) {
     run.gradients[0].array = run.memory.make(run.inputs[0].type, run.inputs[0].shape);
     multiply(run.memory, gradient, false, heads_first(run.inputs[1], heads), false,
              heads_first(run.gradients[0].array, heads));
+    scale_by_constant(run.memory, run.op, run.gradients[0].array);
   }
   if (run.wants[1]) {
     run.gradients[1].array = run.memory.make(run.inputs[1].type, run.inputs[1].shape);
     multiply(run.memory, gradient, true, heads_first(run.inputs[0], heads), false,
              heads_first(run.gradients[1].array, heads));
+    scale_by_constant(run.memory, run.op, run.gradients[1].array);
   }
 }
 
@@ -69,7 +77,8 @@ void values_forward(ForwardRun& run) {
   const std::int64_t heads = run.op.attributes.heads;
   const Array& probabilities = run.inputs[0];
   const Array& v = run.inputs[1];
-  run.outputs = {run.memory.make(v.type, {v.shape[0], probabilities.shape[2], last_dim(v)})};
+  const std::int64_t width = heads * last_dim(by_head(v, heads));
+  run.outputs = {run.memory.make(v.type, {v.shape[0], probabilities.shape[2], width})};
   multiply(run.memory, probabilities, false, heads_first(v, heads), false,
            heads_first(run.outputs[0], heads));
 }

@@ -1,13 +1,15 @@
 #include "executor/kernels/kernels.h"
+#include "graph/ops/op_kind.h"
 
 // LayerNorm and RMSNorm as one kernel each.
 
 namespace cairn {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-
-double epsilon(const Op& op) { return op.attributes.constant.value_or(kEpsilon); }
+// Of torch.nn.LayerNorm, and of liger-kernel's LigerRMSNorm.
+double epsilon(const Op& op) {
+  return op.attributes.constant.value_or(op.kind->name == "layer_norm" ? 1e-5 : 1e-6);
+}
 
 struct NormArrays {
   const Array& x;

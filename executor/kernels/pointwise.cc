@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "executor/kernels/kernels.h"
 
 // Ops on one tensor, element by element.
@@ -32,16 +34,14 @@ Kernel map_kernel(std::string_view kind) {
 // --- With a constant
 // ------------------------------------------------------------------------------
 
-double constant(const Op& op, double otherwise) {
-  return op.attributes.constant ? *op.attributes.constant : otherwise;
-}
+double constant(const Op& op) { return *op.attributes.constant; }
 
-void pow_forward(ForwardRun& run) { map_forward(run, Power{constant(run.op, 2.0)}); }
+void pow_forward(ForwardRun& run) { map_forward(run, Power{constant(run.op)}); }
 
 // PyTorch makes exponent * x^(exponent - 1) in two steps before it is multiplied by the gradient.
 void pow_backward(BackwardRun& run) {
   const Array& x = run.inputs[0];
-  const double exponent = constant(run.op, 2.0);
+  const double exponent = constant(run.op);
   run.workspaces = {run.memory.make(x.type, x.shape), run.memory.make(x.type, x.shape)};
   apply(run.memory, run.workspaces[0], x, Power{exponent - 1.0});
   apply(run.memory, run.workspaces[1], run.workspaces[0], Affine{exponent, 0.0});
@@ -50,31 +50,58 @@ void pow_backward(BackwardRun& run) {
   run.gradients[0] = {.array = std::move(out)};
 }
 
-void scale_forward(ForwardRun& run) { map_forward(run, Affine{constant(run.op, 1.0), 0.0}); }
+void scale_forward(ForwardRun& run) { map_forward(run, Affine{constant(run.op), 0.0}); }
 
 void scale_backward(BackwardRun& run) {
   Array out = run.memory.make(run.inputs[0].type, run.inputs[0].shape);
-  apply(run.memory, out, run.output_gradients[0], Affine{constant(run.op, 1.0), 0.0});
+  apply(run.memory, out, run.output_gradients[0], Affine{constant(run.op), 0.0});
   run.gradients[0] = {.array = std::move(out)};
 }
 
+// What a causal mask adds to a score that is not seen: the lowest number of bf16.
+constexpr double kHidden = -3.3895313892515355e38;
+
+// A constant, or a causal mask of the last two dims.
 void add_scalar_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
-  const DataType wide = run.op.attributes.data_type.value_or(x.type);
+  const OpAttributes& attributes = run.op.attributes;
+  const DataType wide = attributes.data_type.value_or(x.type);
   run.outputs = {run.memory.make(promoted_type(x.type, wide), x.shape)};
-  apply(run.memory, run.outputs[0], x, Affine{1.0, constant(run.op, 0.0)});
+  const Array& out = run.outputs[0];
+  if (!attributes.causal) return apply(run.memory, out, x, Affine{1.0, constant(run.op)});
+  with_real(out.type, [&](auto real) {
+    launch(run.memory.device(), element_count(out),
+           AddMask<decltype(real)>{elements(out), elements(x), x.shape[x.shape.size() - 2],
+                                   last_dim(x), attributes.window, true, kHidden});
+  });
 }
 
-constexpr double kClampLimit = 7.0;
+std::string refuse_without_term(const Graph& graph, const Op& op) {
+  if (!op.attributes.causal) return refuse_without_constant(graph, op);
+  const bool is_matrix = graph.tensor(op.inputs[0]).shape.size() > 1;
+  return is_matrix ? "" : "a causal mask of fewer than two dims";
+}
+
+double lower_limit(const Op& op) {
+  return op.attributes.one_sided ? -std::numeric_limits<double>::infinity() : -constant(op);
+}
 
 void clamp_forward(ForwardRun& run) {
-  const double limit = constant(run.op, kClampLimit);
-  map_forward(run, Clamp{-limit, limit});
+  map_forward(run, Clamp{lower_limit(run.op), constant(run.op)});
 }
 
 void clamp_backward(BackwardRun& run) {
-  const double limit = constant(run.op, kClampLimit);
-  map_backward(run, Reads::kInput, ClampGradient{-limit, limit});
+  map_backward(run, Reads::kInput, ClampGradient{lower_limit(run.op), constant(run.op)});
+}
+
+void gelu_forward(ForwardRun& run) {
+  if (run.op.attributes.tanh_form) return map_forward(run, GeluTanh{});
+  map_forward(run, Gelu{});
+}
+
+void gelu_backward(BackwardRun& run) {
+  if (run.op.attributes.tanh_form) return map_backward(run, Reads::kInput, GeluTanhGradient{});
+  map_backward(run, Reads::kInput, GeluGradient{});
 }
 
 void neg_backward(BackwardRun& run) {
@@ -137,7 +164,7 @@ void dropout_backward(BackwardRun& run) {
 
 std::vector<Kernel> pointwise_kernels() {
   return {
-      map_kernel<Gelu, GeluGradient, Reads::kInput>("gelu"),
+      {"gelu", gelu_forward, gelu_backward},
       map_kernel<Silu, SiluGradient, Reads::kInput>("silu"),
       map_kernel<Tanh, TanhGradient, Reads::kOutput>("tanh"),
       map_kernel<Sigmoid, SigmoidGradient, Reads::kOutput>("sigmoid"),
@@ -146,10 +173,10 @@ std::vector<Kernel> pointwise_kernels() {
        [](BackwardRun& run) { map_backward(run, Reads::kOutput, ReluGradient{}); }},
       {"neg", [](ForwardRun& run) { map_forward(run, Negated{}); }, neg_backward},
       {"copy", [](ForwardRun& run) { map_forward(run, Same{}); }, copy_backward},
-      {"pow", pow_forward, pow_backward},
-      {"scale", scale_forward, scale_backward},
-      {"add_scalar", add_scalar_forward, same_backward},
-      {"clamp", clamp_forward, clamp_backward},
+      {"pow", pow_forward, pow_backward, refuse_without_constant},
+      {"scale", scale_forward, scale_backward, refuse_without_constant},
+      {"add_scalar", add_scalar_forward, same_backward, refuse_without_term},
+      {"clamp", clamp_forward, clamp_backward, refuse_without_constant},
       {"cast", cast_forward, same_backward},
       {"dropout", dropout_forward, dropout_backward},
   };

@@ -146,7 +146,7 @@ OpKindInfo attention_kind() {
           .max_inputs = 4,
           .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kCausal,
                          AttributeKey::kProbability, AttributeKey::kWindow, AttributeKey::kSoftcap,
-                         AttributeKey::kBias, AttributeKey::kSinks},
+                         AttributeKey::kBias, AttributeKey::kSinks, AttributeKey::kConstant},
           .required = {AttributeKey::kHeads},
           .parameters = attention_parameters,
           .derive = derive_attention,
@@ -158,7 +158,7 @@ OpKindInfo attention_scores_kind() {
           .source = "derivatives.yaml: bmm",
           .min_inputs = 2,
           .max_inputs = 2,
-          .attributes = {AttributeKey::kHeads},
+          .attributes = {AttributeKey::kHeads, AttributeKey::kConstant},
           .required = {AttributeKey::kHeads},
           .derive = derive_scores,
           .autocast = AutocastList::kLowerPrecision};

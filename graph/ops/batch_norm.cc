@@ -29,6 +29,7 @@ OpDerivation derive_batch_norm(const OpContext& op) {
 OpKindInfo batch_norm_kind() {
   return {.name = "batch_norm",
           .source = "derivatives.yaml: native_batch_norm",
+          .attributes = {AttributeKey::kConstant},
           .parameters = batch_norm_parameters,
           .derive = derive_batch_norm,
           .autocast = AutocastList::kNone};

@@ -228,6 +228,7 @@ OpKindInfo mul_table_kind() {
           .source = "derivatives.yaml: mul",
           .min_inputs = 2,
           .max_inputs = 2,
+          .attributes = {AttributeKey::kPairs},
           .derive = derive_mul_table,
           .autocast = AutocastList::kNone};
 }

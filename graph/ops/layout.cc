@@ -33,6 +33,14 @@ std::vector<std::int64_t> part_widths(const OpContext& op, const Tensor& input) 
   return widths;
 }
 
+// Where the last dim is cut or joined head by head, each part has as much of every head. Whether it
+// is changes no size.
+void check_heads(const OpContext& op, std::int64_t width) {
+  const std::int64_t heads = op.attributes.heads;
+  if (heads == 0 || width % heads == 0) return;
+  refuse(op, fmt::format("a part of {} does not divide into {} heads", width, heads));
+}
+
 OpDerivation derive_slice(const OpContext& op) {
   const Tensor& input = *op.inputs[0];
   const std::vector<std::int64_t> widths = part_widths(op, input);
@@ -41,6 +49,7 @@ OpDerivation derive_slice(const OpContext& op) {
     refuse(op, fmt::format("part {} is not among {} parts", op.attributes.part, count));
   }
   const std::int64_t width = widths[static_cast<std::size_t>(op.attributes.part)];
+  for (const std::int64_t each : widths) check_heads(op, each);
   return partial_view(op, with_last_dim(input.shape, width));
 }
 
@@ -77,6 +86,7 @@ OpDerivation derive_split(const OpContext& op) {
   OpDerivation result{.backward = {.moved_bytes = product(op, {2, input.bytes})}};
   for (const std::int64_t width :
        op.attributes.width > 0 ? widths_of_size(op, input.shape[dim]) : part_widths(op, input)) {
+    if (dim + 1 == input.shape.size()) check_heads(op, width);
     Shape shape = input.shape;
     shape[dim] = width;
     result.outputs.push_back({.suffix = std::to_string(result.outputs.size()),
@@ -97,6 +107,7 @@ OpDerivation derive_cat(const OpContext& op) {
   outside[dim] = 1;
   for (const Tensor* input : op.inputs) {
     type = promoted_type(type, input->data_type);
+    if (dim + 1 == outside.size()) check_heads(op, last_dim(op, *input));
     Shape shape = input->shape;
     if (shape.size() == outside.size()) {
       extent = checked_add(extent, shape[dim], "op '{}': its width", op.name);
@@ -125,7 +136,8 @@ OpDerivation derive_cat(const OpContext& op) {
 OpKindInfo slice_kind() {
   return {.name = "slice",
           .source = "derivatives.yaml: slice",
-          .attributes = {AttributeKey::kParts, AttributeKey::kPart, AttributeKey::kWidths},
+          .attributes = {AttributeKey::kParts, AttributeKey::kPart, AttributeKey::kWidths,
+                         AttributeKey::kHeads},
           .derive = derive_slice,
           .autocast = AutocastList::kNone};
 }
@@ -134,7 +146,7 @@ OpKindInfo split_kind() {
   return {.name = "split",
           .source = "derivatives.yaml: split, split_with_sizes",
           .attributes = {AttributeKey::kParts, AttributeKey::kWidths, AttributeKey::kWidth,
-                         AttributeKey::kAxis},
+                         AttributeKey::kAxis, AttributeKey::kHeads},
           .derive = derive_split,
           .autocast = AutocastList::kNone};
 }
@@ -154,7 +166,7 @@ OpKindInfo cat_kind() {
           .source = "derivatives.yaml: cat",
           .min_inputs = 1,
           .max_inputs = kMostParts,
-          .attributes = {AttributeKey::kAxis},
+          .attributes = {AttributeKey::kAxis, AttributeKey::kHeads},
           .derive = derive_cat,
           .autocast = AutocastList::kNone};
 }

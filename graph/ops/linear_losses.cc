@@ -101,7 +101,7 @@ OpDerivation derive_fused(const OpContext& op) {
 // makes.
 OpDerivation derive_chunked(const OpContext& op) {
   const HeadSizes sizes = head_sizes(op);
-  if (op.attributes.softcap) {
+  if (op.attributes.softcap > 0.0) {
     refuse(op, "torch.nn.functional.linear_cross_entropy has no softcap of the logits");
   }
   OpDerivation result = with_gradients_in_forward(op, sizes);

@@ -79,7 +79,8 @@ OpKindInfo masked_attention_kind() {
           .source = "derivatives.yaml: _scaled_dot_product_efficient_attention",
           .min_inputs = 3,
           .max_inputs = 3,
-          .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kProbability},
+          .attributes = {AttributeKey::kHeads, AttributeKey::kKvHeads, AttributeKey::kProbability,
+                         AttributeKey::kCausal, AttributeKey::kWindow, AttributeKey::kConstant},
           .required = {AttributeKey::kHeads},
           .derive = derive_masked_attention,
           .autocast = AutocastList::kLowerPrecision};

@@ -52,7 +52,7 @@ OpDerivation derive_layer_norm(const OpContext& op) {
 OpKindInfo rms_norm_kind() {
   return {.name = "rms_norm",
           .source = "derivatives.yaml: _fused_rms_norm; liger-kernel 0.8.5 ops/rms_norm.py",
-          .attributes = {AttributeKey::kGradientInPlace},
+          .attributes = {AttributeKey::kGradientInPlace, AttributeKey::kConstant},
           .parameters = rms_norm_parameters,
           .derive = derive_rms_norm,
           .autocast = AutocastList::kFloat32};
@@ -61,7 +61,7 @@ OpKindInfo rms_norm_kind() {
 OpKindInfo layer_norm_kind() {
   return {.name = "layer_norm",
           .source = "derivatives.yaml: native_layer_norm",
-          .attributes = {AttributeKey::kBias},
+          .attributes = {AttributeKey::kBias, AttributeKey::kConstant},
           .parameters = layer_norm_parameters,
           .derive = derive_layer_norm,
           .autocast = AutocastList::kFloat32};

@@ -42,7 +42,11 @@ enum class AttributeKey {
   kLargestCount,
   kExperts,
   kImbalance,
-  kCapacity
+  kCapacity,
+  kTanhForm,
+  kOneSided,
+  kPairs,
+  kConstant
 };
 
 // A parameter, output or auxiliary to be made. `suffix` is appended to the op's name ("weight");

@@ -122,13 +122,21 @@ OpDerivation derive_mask_causal(const OpContext& op) {
 
 OpKindInfo unary(std::string_view name, std::string_view source,
                  OpDerivation (*derive)(const OpContext&),
-                 AutocastList autocast = AutocastList::kNone) {
-  return {.name = name, .source = source, .derive = derive, .autocast = autocast};
+                 AutocastList autocast = AutocastList::kNone,
+                 std::vector<AttributeKey> attributes = {}) {
+  return {.name = name,
+          .source = source,
+          .attributes = std::move(attributes),
+          .derive = derive,
+          .autocast = autocast};
 }
 
 }  // namespace
 
-OpKindInfo gelu_kind() { return unary("gelu", "derivatives.yaml: gelu", derive_saving_input); }
+OpKindInfo gelu_kind() {
+  return unary("gelu", "derivatives.yaml: gelu", derive_saving_input, AutocastList::kNone,
+               {AttributeKey::kTanhForm});
+}
 OpKindInfo silu_kind() { return unary("silu", "derivatives.yaml: silu", derive_saving_input); }
 OpKindInfo relu_kind() {
   return {.name = "relu",
@@ -142,15 +150,22 @@ OpKindInfo tanh_kind() { return unary("tanh", "derivatives.yaml: tanh", derive_s
 OpKindInfo sigmoid_kind() {
   return unary("sigmoid", "derivatives.yaml: sigmoid", derive_saving_output);
 }
-OpKindInfo clamp_kind() { return unary("clamp", "derivatives.yaml: clamp", derive_saving_input); }
+OpKindInfo clamp_kind() {
+  return unary("clamp", "derivatives.yaml: clamp", derive_saving_input, AutocastList::kNone,
+               {AttributeKey::kConstant, AttributeKey::kOneSided});
+}
 OpKindInfo rsqrt_kind() {
   return unary("rsqrt", "derivatives.yaml: rsqrt", derive_saving_output, AutocastList::kFloat32);
 }
 OpKindInfo mask_causal_kind() {
-  return unary("mask_causal", "derivatives.yaml: where", derive_mask_causal);
+  return unary("mask_causal", "derivatives.yaml: where", derive_mask_causal, AutocastList::kNone,
+               {AttributeKey::kConstant});
 }
 OpKindInfo neg_kind() { return unary("neg", "derivatives.yaml: neg", derive_saving_nothing); }
-OpKindInfo scale_kind() { return unary("scale", "derivatives.yaml: mul", derive_saving_nothing); }
+OpKindInfo scale_kind() {
+  return unary("scale", "derivatives.yaml: mul", derive_saving_nothing, AutocastList::kNone,
+               {AttributeKey::kConstant});
+}
 OpKindInfo copy_kind() {
   return {.name = "copy",
           .source = "derivatives.yaml: clone",
@@ -174,13 +189,15 @@ OpKindInfo log_softmax_kind() {
 }
 
 OpKindInfo pow_kind() {
-  return unary("pow", "derivatives.yaml: pow", derive_pow, AutocastList::kFloat32);
+  return unary("pow", "derivatives.yaml: pow", derive_pow, AutocastList::kFloat32,
+               {AttributeKey::kConstant});
 }
 
 OpKindInfo add_scalar_kind() {
   return {.name = "add_scalar",
           .source = "derivatives.yaml: add",
-          .attributes = {AttributeKey::kDataType},
+          .attributes = {AttributeKey::kDataType, AttributeKey::kConstant, AttributeKey::kCausal,
+                         AttributeKey::kWindow},
           .derive = derive_add_scalar,
           .autocast = AutocastList::kNone};
 }
@@ -206,7 +223,7 @@ OpKindInfo dropout_kind() {
 OpKindInfo softmax_kind() {
   return {.name = "softmax",
           .source = "derivatives.yaml: _softmax",
-          .attributes = {AttributeKey::kDataType},
+          .attributes = {AttributeKey::kDataType, AttributeKey::kCausal},
           .derive = derive_softmax,
           .autocast = AutocastList::kFloat32Output};
 }

@@ -110,7 +110,7 @@ struct AttributeRow {
   std::string_view name = {};
 };
 
-constexpr std::array<AttributeRow, 27> kAttributes = {
+constexpr std::array<AttributeRow, 31> kAttributes = {
     {{AttributeKey::kWidth, "width"},
      {AttributeKey::kRows, "rows"},
      {AttributeKey::kParts, "parts"},
@@ -137,7 +137,11 @@ constexpr std::array<AttributeRow, 27> kAttributes = {
      {AttributeKey::kLargestCount, "k"},
      {AttributeKey::kExperts, "experts"},
      {AttributeKey::kImbalance, "imbalance"},
-     {AttributeKey::kCapacity, "capacity"}}};
+     {AttributeKey::kCapacity, "capacity"},
+     {AttributeKey::kTanhForm, "tanh"},
+     {AttributeKey::kOneSided, "one_sided"},
+     {AttributeKey::kPairs, "pairs"},
+     {AttributeKey::kConstant, "constant"}}};
 
 }  // namespace
 

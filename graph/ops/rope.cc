@@ -34,7 +34,7 @@ OpKindInfo rope_kind() {
           .source = "liger-kernel 0.8.5 ops/rope.py",
           .min_inputs = 3,
           .max_inputs = 3,
-          .attributes = {AttributeKey::kInPlace},
+          .attributes = {AttributeKey::kInPlace, AttributeKey::kHeads},
           .derive = derive_rope};
 }
 

@@ -83,11 +83,12 @@ OpKindInfo gather_kind() {
 }
 
 OpKindInfo group_mask_kind() {
-  return {.name = "group_mask",
-          .source = "derivatives.yaml: _to_copy",
-          .attributes = {AttributeKey::kGroups},
-          .required = {AttributeKey::kGroups},
-          .derive = derive_group_mask};
+  return {
+      .name = "group_mask",
+      .source = "derivatives.yaml: _to_copy",
+      .attributes = {AttributeKey::kGroups, AttributeKey::kLargestCount, AttributeKey::kConstant},
+      .required = {AttributeKey::kGroups},
+      .derive = derive_group_mask};
 }
 
 OpKindInfo masked_fill_kind() {
@@ -96,6 +97,7 @@ OpKindInfo masked_fill_kind() {
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
+          .attributes = {AttributeKey::kConstant},
           .derive = derive_masked_fill};
 }
 

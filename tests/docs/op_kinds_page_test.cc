@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/kernel.h"
 #include "graph/ops/op_kind.h"
 
 namespace cairn {
@@ -116,6 +117,28 @@ TEST_CASE("docs/formats.md says of every attribute what it means, and of no othe
     for (const std::string& name : names_of(find_op_kind(kind)->attributes)) {
       CHECK_MESSAGE(written.contains(name), name);
     }
+  }
+}
+
+TEST_CASE("docs/formats.md says of every kind with a constant what that is") {
+  std::set<std::string> written;
+  for (const TableRow& row : table_rows("docs/formats.md", "### Constants")) {
+    REQUIRE(row.size() == 3);
+    for (const std::string& name : quoted_names(row[0])) written.insert(name);
+  }
+  for (const std::string& kind : op_kind_names()) {
+    const bool has_one = names_of(find_op_kind(kind)->attributes).contains("constant");
+    CHECK_MESSAGE(written.contains(kind) == has_one, kind);
+  }
+}
+
+TEST_CASE("docs/formats.md names the kinds that have no kernel, and no other") {
+  std::set<std::string> written;
+  for (const TableRow& row : table_rows("docs/formats.md", "### What `cairn run` does not run")) {
+    for (const std::string& name : quoted_names(row[0])) written.insert(name);
+  }
+  for (const std::string& kind : op_kind_names()) {
+    CHECK_MESSAGE(written.contains(kind) == (find_kernel(kind) == nullptr), kind);
   }
 }
 

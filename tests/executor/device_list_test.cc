@@ -22,10 +22,10 @@ TEST_CASE("the CPU is there everywhere") { CHECK(make_device("cpu")->name() == "
 
 TEST_CASE("a device of another name is refused with the nearest") {
   CHECK(refusal("kuda") ==
-        "device 'kuda': expected cpu, cuda or cuda:N, N a GPU's number; did you mean 'cuda'?");
+        "--device: expected cpu, cuda or cuda:N, found 'kuda'; did you mean 'cuda'?");
   CHECK(refusal("CPU") ==
-        "device 'CPU': expected cpu, cuda or cuda:N, N a GPU's number; did you mean 'cpu'?");
-  CHECK(refusal("rocm") == "device 'rocm': expected cpu, cuda or cuda:N, N a GPU's number");
+        "--device: expected cpu, cuda or cuda:N, found 'CPU'; did you mean 'cpu'?");
+  CHECK(refusal("rocm") == "--device: expected cpu, cuda or cuda:N, found 'rocm'");
   for (const char* name : {"", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999"}) {
     CAPTURE(name);
     CHECK(refusal(name) != "");
@@ -40,6 +40,7 @@ TEST_CASE("a GPU that is not there is a fault of the device, in one line") {
     const std::string text = error.what();
     INFO(text);
     CHECK(text.find('\n') == std::string::npos);
+    CHECK(text.substr(0, 20) == "--device cuda:4096: ");
     const bool says_which = text.find("was not found when it was configured") != text.npos ||
                             text.find("has no NVIDIA driver") != text.npos ||
                             text.find("driver is too old") != text.npos ||

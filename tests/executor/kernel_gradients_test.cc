@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "executor/kernel.h"
 #include "graph/graph_builder.h"
@@ -22,6 +24,11 @@ struct KernelCase {
   std::vector<Shape> shapes = {};
   std::int64_t integers_below = 0;  // of inputs that are ids or labels
   bool is_positive = false;         // inputs are above zero
+  std::map<std::size_t, std::vector<std::int64_t>> integers = {};  // of an input, where it matters
+  std::set<std::size_t> flags = {};                                // inputs that are booleans
+  std::set<std::size_t> frozen = {};                               // without a gradient
+  bool writes_over_inputs = false;
+  DataType type = DataType::kFloat32;  // in the graph; all is computed in float64
 };
 
 std::vector<KernelCase> kernel_cases() {
@@ -29,6 +36,7 @@ std::vector<KernelCase> kernel_cases() {
   const Shape image = {2, 4, 5, 6};
   return {
       {.kind = "gelu", .shapes = {rows}},
+      {.kind = "gelu", .attributes = {.tanh_form = true}, .shapes = {rows}},
       {.kind = "silu", .shapes = {rows}},
       {.kind = "relu", .shapes = {rows}},
       {.kind = "tanh", .shapes = {rows}},
@@ -36,12 +44,15 @@ std::vector<KernelCase> kernel_cases() {
       {.kind = "rsqrt", .shapes = {rows}, .is_positive = true},
       {.kind = "neg", .shapes = {rows}},
       {.kind = "copy", .shapes = {rows}},
-      {.kind = "pow", .shapes = {rows}},
+      {.kind = "pow", .attributes = {.constant = 2.0}, .shapes = {rows}},
       {.kind = "pow", .attributes = {.constant = 3.0}, .shapes = {rows}},
       {.kind = "pow", .attributes = {.constant = 1.5}, .shapes = {rows}, .is_positive = true},
       {.kind = "scale", .attributes = {.constant = 0.7}, .shapes = {rows}},
       {.kind = "add_scalar", .attributes = {.constant = 0.7}, .shapes = {rows}},
       {.kind = "clamp", .attributes = {.constant = 0.5}, .shapes = {rows}},
+      {.kind = "clamp", .attributes = {.one_sided = true, .constant = 0.5}, .shapes = {rows}},
+      {.kind = "add_scalar", .attributes = {.causal = true}, .shapes = {{2, 3, 3}}},
+      {.kind = "add_scalar", .attributes = {.causal = true, .window = 2}, .shapes = {{2, 4, 4}}},
       {.kind = "dropout", .attributes = {.probability = 0.3}, .shapes = {rows}},
       {.kind = "add", .shapes = {rows, rows}},
       {.kind = "add", .shapes = {rows, {4}}},
@@ -55,6 +66,9 @@ std::vector<KernelCase> kernel_cases() {
       {.kind = "mul_weight", .shapes = {rows}},
       {.kind = "mul_one_plus_weight", .shapes = {rows}},
       {.kind = "softmax", .shapes = {rows}},
+      {.kind = "softmax", .attributes = {.causal = true}, .shapes = {{2, 3, 3}}},
+      {.kind = "mean_saving_input", .shapes = {rows}},
+      {.kind = "log_softmax", .shapes = {image}},
       {.kind = "log_softmax", .shapes = {rows}},
       {.kind = "mean", .shapes = {rows}},
       {.kind = "sum", .shapes = {rows}},
@@ -108,41 +122,213 @@ std::vector<KernelCase> kernel_cases() {
   };
 }
 
+// Of language models, and of what only some of them have.
+std::vector<KernelCase> language_cases() {
+  const Shape rows = {2, 3, 4};
+  const Shape q = {2, 5, 8};
+  const std::vector<std::int64_t> chosen = {2, 0, 1, 2, 0, 1, 2, 1, 0, 2};  // of [5, 2], 3 experts
+  return {
+      {.kind = "swiglu", .shapes = {rows, rows}},
+      {.kind = "swiglu", .shapes = {rows}},
+      {.kind = "swiglu",
+       .attributes = {.gradient_in_place = true},
+       .shapes = {rows, rows},
+       .writes_over_inputs = true},
+      {.kind = "geglu", .shapes = {rows, rows}},
+      {.kind = "geglu", .shapes = {rows}},
+      {.kind = "rope", .shapes = {q, {1, 5, 4}, {1, 5, 4}}, .frozen = {1, 2}},
+      {.kind = "rope",
+       .attributes = {.heads = 2, .in_place = true},
+       .shapes = {q, {2, 5, 2}, {2, 5, 2}},
+       .frozen = {1, 2},
+       .writes_over_inputs = true},
+      {.kind = "mul_table", .shapes = {q, {1, 5, 4}}, .frozen = {1}},
+      {.kind = "mul_table", .attributes = {.pairs = true}, .shapes = {q, {1, 5, 4}}, .frozen = {1}},
+      {.kind = "split", .attributes = {.parts = 2, .axis = -1}, .shapes = {q}},
+      {.kind = "cat", .attributes = {.heads = 2}, .shapes = {q, {2, 5, 4}}},
+      {.kind = "repeat_kv", .attributes = {.heads = 4, .kv_heads = 2}, .shapes = {q}},
+      {.kind = "matmul_rows", .shapes = {rows}},
+      {.kind = "matmul_rows", .shapes = {{1, 3, 4}}},
+      {.kind = "join_heads", .attributes = {.heads = 2}, .shapes = {q, {2, 5, 3}}},
+      {.kind = "append_sinks", .shapes = {{2, 2, 3, 4}}},
+      {.kind = "drop_sinks", .shapes = {{2, 2, 3, 4}}},
+      {.kind = "attention_scores",
+       .attributes = {.heads = 2, .constant = 0.3},
+       .shapes = {{2, 3, 4}, {2, 5, 4}}},
+      {.kind = "attention",
+       .attributes = {.heads = 2, .softcap = 1.5, .constant = 0.7},
+       .shapes = {q, q, q}},
+      {.kind = "attention",
+       .attributes = {.heads = 2, .causal = true, .probability = 0.3},
+       .shapes = {q, q, q}},
+      {.kind = "attention",
+       .attributes = {.heads = 4, .kv_heads = 2, .causal = true, .window = 3, .sinks = true},
+       .shapes = {q, {2, 5, 4}, {2, 5, 4}}},
+      {.kind = "attention",
+       .attributes = {.heads = 2, .bias = true},
+       .shapes = {q, q, q, {1, 2, 5, 5}}},
+      {.kind = "attention",
+       .attributes = {.heads = 2, .bias = true, .probability = 0.2},
+       .shapes = {{2, 3, 4}, {2, 8, 4}, {2, 8, 4}, {2, 2, 3, 8}}},
+      {.kind = "masked_attention",
+       .attributes = {.heads = 4, .kv_heads = 2, .causal = true, .window = 2},
+       .shapes = {q, {2, 5, 4}, {2, 5, 4}}},
+      {.kind = "masked_attention",
+       .attributes = {.heads = 2, .probability = 0.3},
+       .shapes = {q, q, q}},
+      {.kind = "cross_entropy_in_place",
+       .shapes = {{6, 4}, {6}},
+       .integers_below = 4,
+       .writes_over_inputs = true},
+      {.kind = "cross_entropy_compiled", .shapes = {{6, 4}, {6}}, .integers_below = 4},
+      {.kind = "nll_loss", .shapes = {{2, 3, 2, 4}, {2, 2, 4}}, .integers_below = 3},
+      {.kind = "fused_linear_cross_entropy",
+       .attributes = {.width = 7, .bias = true, .softcap = 2.0},
+       .shapes = {{2, 3, 2}, {2, 3}},
+       .integers_below = 7},
+      {.kind = "chunked_linear_cross_entropy",
+       .attributes = {.width = 7, .bias = true},
+       .shapes = {{2, 3, 2}, {2, 3}},
+       .integers_below = 7},
+      {.kind = "cut_cross_entropy",
+       .attributes = {.width = 7, .softcap = 2.0},
+       .shapes = {{2, 3, 2}, {2, 3}},
+       .integers_below = 7,
+       .type = DataType::kBFloat16},
+      {.kind = "topk", .attributes = {.largest_count = 2}, .shapes = {{2, 3, 5}}},
+      {.kind = "gather", .shapes = {{2, 3, 5}, {2, 3, 2}}, .integers_below = 5},
+      {.kind = "group_mask",
+       .attributes = {.groups = 2, .largest_count = 1, .constant = 2.0},
+       .shapes = {{2, 3, 6}}},
+      {.kind = "masked_fill",
+       .attributes = {.constant = 0.5},
+       .shapes = {rows, rows},
+       .integers_below = 2,
+       .flags = {1}},
+      {.kind = "masked_fill",
+       .attributes = {.constant = 0.0},
+       .shapes = {{3, 4}, {3, 1}},
+       .integers_below = 2,
+       .flags = {1}},
+      {.kind = "dispatch",
+       .attributes = {.experts = 3},
+       .shapes = {{5, 4}, {5, 2}},
+       .integers = {{1, chosen}}},
+      {.kind = "take", .shapes = {{3, 2}, {6}}, .integers = {{1, {3, 1, 5, 0, 2, 4}}}},
+      {.kind = "expert_linear",
+       .attributes = {.width = 3, .experts = 3},
+       .shapes = {{6, 4}, {3}},
+       .integers = {{1, {2, 2, 6}}}},
+      {.kind = "expert_linear",
+       .attributes = {.width = 3, .bias = true, .experts = 3},
+       .shapes = {{6, 4}, {3}, {6}},
+       .integers = {{1, {1, 4, 6}}, {2, {0, 1, 1, 1, 2, 2}}}},
+      {.kind = "combine", .shapes = {{10, 3}, {5, 2}}, .integers = {{1, chosen}}},
+  };
+}
+
+// Of images and their tokens, and of adapters.
+std::vector<KernelCase> other_cases() {
+  const Shape rows = {2, 3, 4};
+  const Shape image = {2, 4, 5, 6};
+  return {
+      {.kind = "to_tokens", .shapes = {image}},
+      {.kind = "heads_first", .shapes = {{3, 5, 2}}},
+      {.kind = "crop", .attributes = {.rows = 3}, .shapes = {image}},
+      {.kind = "first_token", .shapes = {rows}},
+      {.kind = "prepend_token", .shapes = {rows}},
+      {.kind = "add_weight", .shapes = {rows}},
+      {.kind = "cast", .attributes = {.data_type = DataType::kFloat64}, .shapes = {rows}},
+      {.kind = "eye", .attributes = {.data_type = DataType::kFloat32}, .shapes = {{3, 4}}},
+      {.kind = "transpose", .shapes = {{3, 4}}},
+      {.kind = "detach", .shapes = {rows}},
+      {.kind = "requires_grad", .shapes = {rows}, .frozen = {0}},
+      {.kind = "row_norm", .shapes = {{3, 4}}, .frozen = {0}},
+      {.kind = "weight_over", .shapes = {{5}}, .is_positive = true, .frozen = {0}},
+      {.kind = "indices", .shapes = {rows}},
+      {.kind = "stored_indices", .shapes = {rows}, .integers_below = 9},
+      {.kind = "split_ids",
+       .attributes = {.width = 2, .axis = 1},
+       .shapes = {{2, 5}},
+       .integers_below = 9},
+      {.kind = "index_copy",
+       .attributes = {.width = 7},
+       .shapes = {rows, {4}},
+       .integers = {{1, {6, 0, 3, 2}}}},
+      {.kind = "conv1d", .attributes = {.width = 6, .groups = 2}, .shapes = {rows}},
+      {.kind = "conv1d", .attributes = {.widths = {3, 0, 2}}, .shapes = {rows}},
+  };
+}
+
+std::vector<KernelCase> all_cases() {
+  std::vector<KernelCase> all = kernel_cases();
+  for (const std::vector<KernelCase>& more : {language_cases(), other_cases()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
 // One op in a graph of its own, and float64 numbers for all it reads.
 class OpRun {
  public:
-  explicit OpRun(const KernelCase& of) {
-    GraphBuilder builder("kernel", DataType::kFloat32);
+  explicit OpRun(const KernelCase& of, DataType number_type = DataType::kFloat64)
+      : number_type_(number_type) {
+    GraphBuilder builder("kernel", of.type);
     const OpKindInfo* const kind = find_op_kind(of.kind);
     std::vector<TensorId> inputs;
     for (std::size_t i = 0; i < of.shapes.size(); ++i) {
       const bool is_integer =
           std::count(kind->integer_inputs.begin(), kind->integer_inputs.end(), i) > 0;
-      inputs.push_back(builder.add_input(fmt::format("in{}", i),
-                                         is_integer ? DataType::kInt64 : DataType::kFloat32,
-                                         of.shapes[i], !is_integer));
+      const DataType type = of.flags.count(i) > 0 ? DataType::kBool
+                            : is_integer          ? DataType::kInt64
+                                                  : of.type;
+      TensorId input = builder.add_input(fmt::format("in{}", i), type, of.shapes[i],
+                                         !is_integer && of.frozen.count(i) == 0);
+      if (of.writes_over_inputs && !is_integer) {  // which no input of a graph may be
+        input = builder
+                    .add_op({.name = fmt::format("copy{}", i),
+                             .kind = find_op_kind("copy"),
+                             .inputs = {input}})
+                    .front();
+      }
+      inputs.push_back(input);
     }
     const auto outputs =
         builder.add_op({.name = "op", .kind = kind, .attributes = of.attributes, .inputs = inputs});
     graph_ = builder.build(outputs[0]);
-    for (const TensorId id : op().inputs) {
-      const Tensor& tensor = graph_.tensor(id);
-      const bool is_integer = !is_floating(tensor.data_type);
-      Array array = memory_.make(is_integer ? tensor.data_type : DataType::kFloat64, tensor.shape);
-      const std::uint64_t seed = test_seed() + values_.size();
-      if (is_integer) {
-        launch(*device_, element_count(array),
-               FillIntegers{elements(array), seed, of.integers_below});
-      } else {
-        launch(*device_, element_count(array), FillNormal<double>{elements(array), seed, 1.0});
-        if (of.is_positive) {
-          for (std::int64_t i = 0; i < element_count(array); ++i) {
-            number(array, i) = std::abs(number(array, i)) + 0.5;
-          }
-        }
+    for (const TensorId id : op().inputs) values_.push_back(load(of, id));
+  }
+
+  // Of an input or parameter.
+  Array load(const KernelCase& of, TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    const std::uint64_t seed = test_seed() + values_.size();
+    const auto stated = of.integers.find(values_.size());
+    if (is_floating(tensor.data_type)) {
+      Array array = memory_.make(number_type_, tensor.shape);
+      launch(*device_, element_count(array), FillNormal<double>{elements(array), seed, 1.0});
+      for (std::int64_t i = 0; of.is_positive && i < element_count(array); ++i) {
+        const Elements all = elements(array);
+        all.set(i, std::abs(all.get<double>(i)) + 0.5);
       }
-      values_.push_back(std::move(array));
+      return array;
     }
+    if (tensor.data_type == DataType::kBool) {
+      Array array = memory_.make(DataType::kBool, tensor.shape);
+      for (std::int64_t i = 0; i < element_count(array); ++i) {
+        elements(array).set<double>(i, random_uniform(seed, static_cast<std::uint64_t>(i)) < 0.5);
+      }
+      return array;
+    }
+    // Where the rows of experts end is an int32 tensor, which no input of a graph has to be.
+    const bool is_ends = of.kind == "expert_linear" && values_.size() == 1;
+    Array array = memory_.make(is_ends ? DataType::kInt32 : DataType::kInt64, tensor.shape);
+    launch(*device_, element_count(array),
+           FillIntegers{elements(array), seed, std::max<std::int64_t>(of.integers_below, 1)});
+    for (std::int64_t i = 0; stated != of.integers.end() && i < element_count(array); ++i) {
+      elements(array).set_integer(i, stated->second[static_cast<std::size_t>(i)]);
+    }
+    return array;
   }
 
   const Op& op() const { return graph_.ops.back(); }
@@ -152,9 +338,14 @@ class OpRun {
     return static_cast<double*>(first_element(array))[elements(array).position(i)];
   }
 
+  // Of copies of the inputs, over which an op may write.
   ForwardRun forward() {
-    ForwardRun run{
-        .memory = memory_, .graph = graph_, .op = op(), .inputs = values_, .seed = test_seed()};
+    ForwardRun run{.memory = memory_, .graph = graph_, .op = op(), .seed = test_seed()};
+    for (const Array& value : values_) {
+      run.inputs.push_back(memory_.make_like(value));
+      std::memcpy(first_element(run.inputs.back()), first_element(value),
+                  static_cast<std::size_t>(value.block->bytes));
+    }
     find_kernel(op().kind->name)->forward(run);
     return run;
   }
@@ -164,6 +355,9 @@ class OpRun {
     Array array = memory_.make(output.type, output.shape);
     launch(*device_, element_count(array),
            FillNormal<double>{elements(array), test_seed() + 100 + place, 1.0});
+    for (std::int64_t i = 0; i < element_count(array); ++i) {  // not of what a mask hides
+      if (std::abs(elements(output).get<double>(i)) > 1e30) elements(array).set<double>(i, 0.0);
+    }
     return array;
   }
 
@@ -171,6 +365,7 @@ class OpRun {
     const ForwardRun run = forward();
     double sum = 0.0;
     for (std::size_t o = 0; o < run.outputs.size(); ++o) {
+      if (!is_floating(run.outputs[o].type)) continue;
       const Array weights = weights_like(run.outputs[o], o);
       for (std::int64_t i = 0; i < element_count(weights); ++i) {
         sum += number(weights, i) * number(run.outputs[o], i);
@@ -191,12 +386,14 @@ class OpRun {
     const ForwardRun forward_run = forward();
     BackwardRun run{.memory = memory_, .graph = graph_, .op = op()};
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      run.inputs.push_back(saved(op().inputs[i], values_[i]));
+      run.inputs.push_back(saved(op().inputs[i], forward_run.inputs[i]));
       run.wants.push_back(graph_.tensor(op().inputs[i]).requires_grad);
     }
     for (std::size_t i = 0; i < op().outputs.size(); ++i) {
       run.outputs.push_back(saved(op().outputs[i], forward_run.outputs[i]));
-      run.output_gradients.push_back(weights_like(forward_run.outputs[i], i));
+      run.output_gradients.push_back(is_floating(forward_run.outputs[i].type)
+                                         ? weights_like(forward_run.outputs[i], i)
+                                         : Array{});
     }
     for (std::size_t i = 0; i < op().auxiliaries.size(); ++i) {
       run.auxiliaries.push_back(saved(op().auxiliaries[i], forward_run.auxiliaries[i]));
@@ -207,6 +404,7 @@ class OpRun {
   }
 
  private:
+  DataType number_type_ = DataType::kFloat64;
   std::unique_ptr<Device> device_ = make_test_device();
   Memory memory_{*device_};
   Graph graph_ = {};
@@ -220,7 +418,7 @@ std::string case_text(const KernelCase& of) {
 }
 
 TEST_CASE("kernels make tensors of the shapes that the graph has") {
-  for (const KernelCase& of : kernel_cases()) {
+  for (const KernelCase& of : all_cases()) {
     CAPTURE(case_text(of));
     OpRun run(of);
     const ForwardRun made = run.forward();
@@ -235,18 +433,33 @@ TEST_CASE("kernels make tensors of the shapes that the graph has") {
   }
 }
 
+TEST_CASE("kernels run in fp32 and bf16, forward and backward, and make gradients of that type") {
+  for (const KernelCase& of : kernel_cases()) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+      CAPTURE(case_text(of));
+      OpRun run(of, type);
+      const std::vector<InputGradient> gradients = run.backward();
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (!run.graph().tensor(run.op().inputs[i]).requires_grad) continue;
+        CHECK(gradients[i].array.type == type);
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients of every kernel are those of central differences, in float64") {
   constexpr double kStep = 1e-6;
   INFO("--seed=", test_seed());
-  for (const KernelCase& of : kernel_cases()) {
+  for (const KernelCase& of : all_cases()) {
     CAPTURE(case_text(of));
     OpRun run(of);
+    if (!run.graph().tensor(run.op().outputs[0]).requires_grad) continue;
     const std::vector<InputGradient> gradients = run.backward();
     for (std::size_t input = 0; input < run.values().size(); ++input) {
       if (!run.graph().tensor(run.op().inputs[input]).requires_grad) continue;
       const Array& values = run.values()[input];
       const Array& gradient = gradients[input].array;
-      REQUIRE(gradient.shape == values.shape);
+      REQUIRE(has_same_shape(gradient, values));
       for (std::int64_t i = 0; i < element_count(values); ++i) {
         double& value = OpRun::number(values, i);
         const double before = value;
@@ -261,6 +474,17 @@ TEST_CASE("gradients of every kernel are those of central differences, in float6
               doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-6).scale(1.0));
       }
     }
+  }
+}
+
+TEST_CASE("every op kind has a kernel and a case here, but those that are refused") {
+  const std::set<std::string> refused = {"linear_4bit", "linear_4bit_saving_input", "linear_8bit"};
+  std::set<std::string> cases = {"custom"};  // tests/executor/executor_test.cc
+  for (const KernelCase& of : all_cases()) cases.insert(of.kind);
+  for (const std::string& kind : op_kind_names()) {
+    CAPTURE(kind);
+    CHECK((find_kernel(kind) == nullptr) == (refused.count(kind) > 0));
+    CHECK((cases.count(kind) > 0) != (refused.count(kind) > 0));
   }
 }
 

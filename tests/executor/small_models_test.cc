@@ -38,8 +38,8 @@ std::vector<SmallModel> small_models() {
            .tokens = 16,
            .set = llama,
            .implementations = {{"attention", "eager"}}},
-          {.name = "resnet-18", .set = {{"image", "64"}, {"stem", "8"}, {"classes", "10"}}},
-          {.name = "vgg-11", .set = {{"image", "64"}, {"hidden", "64"}, {"classes", "10"}}},
+          {.name = "resnet-18", .set = {{"image", "32"}, {"stem", "8"}, {"classes", "10"}}},
+          {.name = "vgg-11", .set = {{"image", "32"}, {"hidden", "64"}, {"classes", "10"}}},
           {.name = "unet", .set = {{"image", "188"}, {"width", "4"}}}};
 }
 

@@ -119,7 +119,7 @@ TEST_CASE("a cost file knows its graph again, times set or not") {
   other.optimizer = "sgd";
   CHECK_THROWS_WITH_AS(read_costs_of(document, other, load_model(other)),
                        doctest::Contains("these costs are of another graph: made with --optimizer "
-                                         "adamw, this is with --optimizer sgd"),
+                                         "adamw, this is with sgd; recipe differs"),
                        InputError);
 }
 

@@ -70,6 +70,9 @@ TEST_CASE("the functions round and choose") {
   CHECK(integer_of("floor(96 * 0.75)") == 72);
   CHECK(integer_of("floor(0 - 1.5)") == -2);
   CHECK(integer_of("floor(7)") == 7);
+  CHECK(evaluate(parse_expression("sqrt(16)"), {}) == number_value(4.0));
+  CHECK(refusal_of("sqrt(0 - 1)") == "0: in 'sqrt(0 - 1)': expected zero or more, found -1");
+  CHECK(refusal_of("sqrt('a')") == "0: in 'sqrt('a')': expected a number, found 'a'");
   CHECK(refusal_of("floor(1e300)") ==
         "0: in 'floor(1e300)': 1e+300 is past 2^53: expected a smaller number");
   CHECK(integer_of("min(heads, 8) + max(heads, 8)") == 40);
@@ -181,8 +184,8 @@ TEST_CASE("malformed expressions say what was expected, and where") {
   CHECK(refusal_of("(heads") == "6: expected ')', found the end of the expression");
   CHECK(refusal_of("heads)") == "5: expected an operator or the end, found ')'");
   CHECK(refusal_of("min(1)") == "5: expected ',', found ')'");
-  CHECK(refusal_of("sqrt(1)") ==
-        "0: unknown function 'sqrt'; expected one of: min, max, ceil_div, round_up, floor");
+  CHECK(refusal_of("cbrt(1)") ==
+        "0: unknown function 'cbrt'; expected one of: min, max, ceil_div, round_up, floor, sqrt");
   CHECK(refusal_of("1 if 2") == "6: expected 'else', found the end of the expression");
   CHECK(refusal_of("1 < 2 < 3") == "6: expected one comparison (join two by 'and'), found '<'");
   CHECK(refusal_of("4k") == "1: expected an operator after the number, found 'k'");
