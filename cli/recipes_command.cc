@@ -25,7 +25,8 @@ std::string recipes_text(const std::vector<RecipeFile>& recipes) {
   Table table{.columns = {{"recipe"}, {"how it trains"}}};
   for (const RecipeFile& recipe : recipes) {
     table.rows.push_back(
-        {recipe.name, recipe.title + (recipe.needs_several_gpus ? "; needs several GPUs" : "")});
+        {recipe.name,
+         recipe.title + (recipe.training.recipe.needs_several_gpus ? "; needs several GPUs" : "")});
   }
   return table_text(table);
 }
@@ -34,11 +35,12 @@ std::string recipes_json(const std::vector<RecipeFile>& recipes) {
   Json document = new_document();
   document["recipes"] = Json::array();
   for (const RecipeFile& recipe : recipes) {
-    document["recipes"].push_back({{"name", recipe.name},
-                                   {"title", recipe.title},
-                                   {"needs_several_gpus", recipe.needs_several_gpus},
-                                   {"notes", recipe.training.recipe.notes},
-                                   {"sources", recipe.sources}});
+    document["recipes"].push_back(
+        {{"name", recipe.name},
+         {"title", recipe.title},
+         {"needs_several_gpus", recipe.training.recipe.needs_several_gpus},
+         {"notes", recipe.training.recipe.notes},
+         {"sources", recipe.sources}});
   }
   return json_text(document);
 }

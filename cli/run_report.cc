@@ -23,7 +23,6 @@ namespace {
 constexpr std::int64_t kKilo = 1000;
 
 std::uint64_t parse_seed(const std::string& text) {
-  if (text == "0") return 0;
   return static_cast<std::uint64_t>(parse_count(text, "--seed", kKilo));
 }
 
@@ -125,12 +124,14 @@ RunAnswer answer_run(const RunOptions& options) {
                    .step_count = parse_count(options.steps, "--steps", kKilo),
                    .seed = executor.seed,
                    .limit_bytes = executor.limit_bytes};
+  std::optional<double> learning_rate;
+  if (options.learning_rate) {
+    learning_rate = parse_factor(*options.learning_rate, "--learning-rate");
+  }
   Chosen chosen = chosen_plan(options);
   if (!chosen.is_feasible) return {.verdict = std::move(chosen.verdict)};
   executor.optimizer = optimizer_settings(chosen.plan.request);
-  if (options.learning_rate) {
-    executor.optimizer.learning_rate = parse_factor(*options.learning_rate, "--learning-rate");
-  }
+  if (learning_rate) executor.optimizer.learning_rate = *learning_rate;
   report.request = std::move(chosen.plan.request);
   report.model = std::move(chosen.plan.model);
   report.graph = std::move(chosen.graph);

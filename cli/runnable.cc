@@ -51,6 +51,10 @@ void check_optimizer(const ModelRequest& request) {
 }  // namespace
 
 void check_runnable(const ModelRequest& request) {
+  if (request.recipe.needs_several_gpus) {
+    throw InputError(fmt::format("--recipe {}: it needs several GPUs; a run has one device",
+                                 request.recipe.name));
+  }
   check_optimizer(request);
   if (request.quantization) {
     throw InputError("--quantize: the executor has no kernels for quantised weights");

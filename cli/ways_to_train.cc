@@ -23,7 +23,9 @@ std::vector<KnownWay> known_ways(const std::string& library) {
   std::vector<KnownWay> ways;
   for (const RecipeFile& recipe : list_recipes({})) {
     const ModelRequest& training = recipe.training;
-    if (!training.adapters || recipe.needs_several_gpus || training.library != library) continue;
+    if (!training.adapters || recipe.training.recipe.needs_several_gpus ||
+        training.library != library)
+      continue;
     ways.push_back({.name = training.quantization ? "QLoRA" : "LoRA", .recipe = recipe.name});
   }
   return ways;

@@ -27,6 +27,7 @@ struct RecipeInUse {
   std::optional<std::string> checkpointing = {};  // a strategy, as --checkpointing takes it
   std::optional<Extent> extent = {};
   std::vector<std::string> notes = {};
+  bool needs_several_gpus = false;
 };
 
 // What the user typed about a model.

@@ -86,8 +86,9 @@ RecipeFile read_recipe(Document document, std::string name) {
   if (const Node* const node = fields.find("checkpointing")) {
     read_checkpointing(text, *node, fields.what_of("checkpointing"), file);
   }
-  file.needs_several_gpus = fields.optional_one_of("gpus", {"one", "several"}) == "several";
-  if (file.needs_several_gpus) {
+  training.recipe.needs_several_gpus =
+      fields.optional_one_of("gpus", {"one", "several"}) == "several";
+  if (training.recipe.needs_several_gpus) {
     training.recipe.notes.push_back(
         fmt::format("recipe {} needs several GPUs; counted on one", in_quotes(file.name)));
   }

@@ -15,7 +15,6 @@ struct RecipeFile {
   std::string name = {};  // the file's, without .yaml
   std::string title = {};
   std::vector<std::string> sources = {};
-  bool needs_several_gpus = false;
   ModelRequest training = {};       // the keys of models/training_keys.h, and `recipe`
   Position strategy_position = {};  // of training.recipe.checkpointing
   Document document = {};

@@ -25,6 +25,17 @@ RECIPES = [TRAINED + ["--recipe", "qlora", "--optimizer-states", "bf16"],
            TRAINED + ["--lora", "4", "--quantize", "int8"]]
 COSTS = ["tests/cli/files/two_branches.yaml", "--costs", "tests/cli/files/two_branches_costs.yaml"]
 
+TINY_GPT = ["gpt2", "--set", "layers=1", "--set", "hidden=32", "--set", "heads=2", "--set",
+            "max_tokens=32", "--set", "attention_dropout=0", "--tokens", "32", "--vocab", "256",
+            "--precision", "fp32"]
+SMALL_GRAPH = "tests/cli/files/small_blocks.yaml"
+
+# Keys below these are not asked for: what only a wrong program prints, which
+# tests/cli/run_report_test.cc makes, and what no command line above has.
+EXEMPT = {"run": ("gradient_difference", "loss_difference", "plan.bytes_difference",
+                  "keep_all.bytes_difference", "adapters", "quantization", "recipe",
+                  "optimizer_states", "main_gradients", "expert_")}
+
 # command: (the sections whose keys it prints, command lines that together show every key and null)
 COMMANDS = {
     "fit": ([EVERY, MODEL, "cairn fit"],
@@ -46,6 +57,11 @@ COMMANDS = {
     "simulate": ([EVERY, MODEL, "cairn simulate"],
                  [["gpt2", "--gpu", "rtx4090", "--checkpointing", "sqrt"], ["gpt2"],
                   [PLAIN_GRAPH], COSTS, *RECIPES]),
+    "run": ([EVERY, MODEL, "cairn run"],
+            [[*TINY_GPT, "--checkpointing", "every-layer", "--limit", "1GiB"],
+             [*TINY_GPT, "--alone"],
+             [*TINY_GPT, "--optimizer", "sgd", "--learning-rate", "1e30"],
+             [SMALL_GRAPH, "--checkpointing", "sqrt"]]),
     "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH], *RECIPES]),
     "models": ([EVERY, "cairn models"], [["gpt2"], ["no such model"]]),
     "recipes": ([EVERY, "cairn recipes"], [[], ["no such recipe"]]),
@@ -132,9 +148,10 @@ def complaints(command: str, rows: dict[str, str], answers: list[dict]) -> list[
             elif not has_type(value, type_text.removesuffix(" or null")):
                 found = type(value).__name__
                 wrong.add(f"{path} is printed as {found}, and its row says {type_text}")
-    wrong |= {f"{path} is in a table, and not printed" for path in rows.keys() - seen}
+    asked = {path for path in rows if not path.startswith(EXEMPT.get(command, ()))}
+    wrong |= {f"{path} is in a table, and not printed" for path in asked - seen}
     wrong |= {f"{path} is never null here, and its row says {rows[path]}"
-              for path in seen & rows.keys() - nullable if rows[path].endswith(" or null")}
+              for path in seen & asked - nullable if rows[path].endswith(" or null")}
     return [f"{command}: {complaint}" for complaint in sorted(wrong)]
 
 

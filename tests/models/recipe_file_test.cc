@@ -208,7 +208,7 @@ TEST_CASE("every key of a recipe is read") {
       " checkpointing: {strategy: sqrt, extent: whole}, gpus: several, notes: f, sources: [g, h]}");
   CHECK(recipe.title == "All keys");
   CHECK(recipe.sources == std::vector<std::string>{"g", "h"});
-  CHECK(recipe.needs_several_gpus);
+  CHECK(recipe.training.recipe.needs_several_gpus);
   const ModelRequest& training = recipe.training;
   CHECK(training.precision == find_precision("bf16-autocast"));
   CHECK(training.optimizer == "lion");
