@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "executor/device.h"
@@ -24,22 +24,28 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::int64_t kFewest = 4096;   // elements worth a second thread,
-constexpr std::int64_t kFewestRows = 8;  // and indices of which each is a loop
+// A launch takes all cores where one of them would need so long: less is not worth waking them.
+constexpr double kWorthThreadsNs = 100e3;
+constexpr std::int64_t kFewestWidened = 65536;  // elements of bf16, likewise
+constexpr std::int64_t kTimedShare = 32;        // of the indices, run first and timed
 
 using Runner = void (*)(const void* functor, std::int64_t count);
 
-template <class Functor, class = void>
-constexpr std::int64_t kFewestOf = kFewestRows;
-template <class Functor>
-constexpr std::int64_t kFewestOf<Functor, std::enable_if_t<Functor::kIsElementwise>> = kFewest;
+std::int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // On a copy, which nothing that the functor writes can change.
 template <class Functor>
 void run(const void* functor, std::int64_t count) {
   const Functor f = *static_cast<const Functor*>(functor);
-#pragma omp parallel for schedule(static) firstprivate(f) if (count >= kFewestOf <Functor>)
-  for (std::int64_t i = 0; i < count; ++i) f(i);
+  const std::int64_t begin_ns = now_ns();
+  const std::int64_t timed = (count + kTimedShare - 1) / kTimedShare;
+  for (std::int64_t i = 0; i < timed; ++i) f(i);
+  const double rest = static_cast<double>(count - timed) / static_cast<double>(timed);
+  const bool is_long = static_cast<double>(now_ns() - begin_ns) * rest > kWorthThreadsNs;
+#pragma omp parallel for schedule(static) firstprivate(f) if (is_long)
+  for (std::int64_t i = timed; i < count; ++i) f(i);
 }
 
 template <class... Functors>
@@ -70,7 +76,7 @@ void blas_product(const MatrixProduct& p, Gemm<Number> gemm) {
 // Part of a bf16 matrix as fp32, [rows, columns], where the matrix is read transposed or not.
 void widen(const std::uint16_t* from, bool is_transposed, std::int64_t row_stride,
            std::int64_t rows, std::int64_t columns, float* to) {
-#pragma omp parallel for schedule(static) if (rows * columns >= kFewest)
+#pragma omp parallel for schedule(static) if (rows * columns >= kFewestWidened)
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
       to[row * columns + column] = float_of_bf16(
