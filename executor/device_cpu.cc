@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "executor/device.h"
@@ -23,14 +24,21 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::int64_t kFewest = 4096;  // indices worth a second thread
+constexpr std::int64_t kFewest = 4096;   // elements worth a second thread,
+constexpr std::int64_t kFewestRows = 8;  // and indices of which each is a loop
 
 using Runner = void (*)(const void* functor, std::int64_t count);
 
+template <class Functor, class = void>
+constexpr std::int64_t kFewestOf = kFewestRows;
+template <class Functor>
+constexpr std::int64_t kFewestOf<Functor, std::enable_if_t<Functor::kIsElementwise>> = kFewest;
+
+// On a copy, which nothing that the functor writes can change.
 template <class Functor>
 void run(const void* functor, std::int64_t count) {
-  const Functor& f = *static_cast<const Functor*>(functor);
-#pragma omp parallel for schedule(static) if (count >= kFewest)
+  const Functor f = *static_cast<const Functor*>(functor);
+#pragma omp parallel for schedule(static) firstprivate(f) if (count >= kFewestOf <Functor>)
   for (std::int64_t i = 0; i < count; ++i) f(i);
 }
 
@@ -124,8 +132,8 @@ std::optional<std::int64_t> kilobytes_of(const char* path, std::string_view name
 }
 
 // Blocks of so many bytes come from the system when they are asked for, and go back when they are
-// freed, so that the process is as large as what is live: glibc's own threshold rises to 32 MiB, and
-// what is below it stays (mallopt(3), M_MMAP_THRESHOLD).
+// freed, so that the process is as large as what is live: glibc's own threshold rises to 32 MiB,
+// and what is below it stays (mallopt(3), M_MMAP_THRESHOLD).
 constexpr int kOwnPagesBytes = 1 << 20;
 
 class CpuDevice : public Device {

@@ -77,10 +77,10 @@ struct AttentionTensors {
   // Of the product, before a bias.
   template <class Real>
   CAIRN_HOST_DEVICE Real bounded_score(std::int64_t query_begin, std::int64_t key_begin) const {
+    const Row query = row_from(q, query_begin);
+    const Row key = row_from(k, key_begin);
     Real sum = Real(0);
-    for (std::int64_t d = 0; d < head_dim; ++d) {
-      sum += q.get<Real>(query_begin + d) * k.get<Real>(key_begin + d);
-    }
+    for (std::int64_t d = 0; d < head_dim; ++d) sum += query.get<Real>(d) * key.get<Real>(d);
     const Real scaled = sum * static_cast<Real>(scale);
     const Real c = static_cast<Real>(cap);
     return cap == 0.0 ? scaled : c * std::tanh(scaled / c);
@@ -126,9 +126,9 @@ struct AttentionForward {
       is_first = false;
       total = total * shrink + weight;
       const Real valued = weight * at.kept<Real>(pair);
-      const std::int64_t value = at.value_at(batch, key, kv_head);
+      const Row value = row_from(at.v, at.value_at(batch, key, kv_head));
       for (std::int64_t d = 0; d < at.value_dim; ++d) {
-        sums[d] = sums[d] * shrink + valued * at.v.get<Real>(value + d);
+        sums[d] = sums[d] * shrink + valued * value.get<Real>(d);
       }
       largest = new_largest;
     }
@@ -153,10 +153,10 @@ struct AttentionDots {
     const AttentionTensors& at = of.at;
     const std::int64_t begin =
         at.output_at(i / at.tokens / at.heads, i % at.tokens, i / at.tokens % at.heads);
+    const Row out = row_from(of.out, begin);
+    const Row gradient = row_from(of.gradient, begin);
     Real sum = Real(0);
-    for (std::int64_t d = begin; d < begin + at.value_dim; ++d) {
-      sum += of.out.get<Real>(d) * of.gradient.get<Real>(d);
-    }
+    for (std::int64_t d = 0; d < at.value_dim; ++d) sum += out.get<Real>(d) * gradient.get<Real>(d);
     of.dots.set<Real>(i, sum);
   }
 };
@@ -181,11 +181,11 @@ CAIRN_HOST_DEVICE AttentionPair<Real> attention_pair(const AttentionGradients& o
   const Real logsumexp = at.logsumexp.get<Real>(at.logsumexp_at(batch, query, head));
   const Real probability = std::exp(bounded + at.added_bias<Real>(pair) - logsumexp);
   const Real kept = at.kept<Real>(pair);
-  const std::int64_t begin = at.output_at(batch, query, head);
-  const std::int64_t value = at.value_at(batch, key, kv_head);
+  const Row gradient = row_from(of.gradient, at.output_at(batch, query, head));
+  const Row value = row_from(at.v, at.value_at(batch, key, kv_head));
   Real along = Real(0);
   for (std::int64_t d = 0; d < at.value_dim; ++d) {
-    along += of.gradient.get<Real>(begin + d) * at.v.get<Real>(value + d);
+    along += gradient.get<Real>(d) * value.get<Real>(d);
   }
   const Real dot = of.dots.get<Real>((batch * at.heads + head) * at.tokens + query);
   const Real t = at.cap == 0.0 ? Real(0) : bounded / static_cast<Real>(at.cap);
@@ -208,8 +208,8 @@ struct AttentionQueryGradient {
     for (std::int64_t key = at.first_key(query); key < at.end_key(query); ++key) {
       const AttentionPair<Real> pair = attention_pair<Real>(of, batch, query, head, key);
       const Real g = pair.gradient * pair.slope;
-      const std::int64_t begin = at.key_at(batch, key, at.kv_head_of(head));
-      for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] += g * at.k.get<Real>(begin + d);
+      const Row row = row_from(at.k, at.key_at(batch, key, at.kv_head_of(head)));
+      for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] += g * row.get<Real>(d);
     }
     const std::int64_t begin = at.query_at(batch, query, head);
     for (std::int64_t d = 0; d < at.head_dim; ++d) {
@@ -241,11 +241,11 @@ struct AttentionKeyGradient {
         if (key < at.first_key(query) || key >= at.end_key(query)) continue;
         const AttentionPair<Real> pair = attention_pair<Real>(of, batch, query, head, key);
         const Real g = pair.gradient * pair.slope;
-        const std::int64_t q = at.query_at(batch, query, head);
-        const std::int64_t o = at.output_at(batch, query, head);
-        for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] += g * at.q.get<Real>(q + d);
+        const Row q = row_from(at.q, at.query_at(batch, query, head));
+        const Row gradient = row_from(of.gradient, at.output_at(batch, query, head));
+        for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] += g * q.get<Real>(d);
         for (std::int64_t d = 0; d < at.value_dim; ++d) {
-          value_sums[d] += pair.probability * of.gradient.get<Real>(o + d);
+          value_sums[d] += pair.probability * gradient.get<Real>(d);
         }
       }
     }

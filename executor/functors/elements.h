@@ -29,6 +29,23 @@ CAIRN_HOST_DEVICE inline std::uint16_t bf16_of_float(float value) {
   return static_cast<std::uint16_t>(bits >> 16);
 }
 
+// Element p in memory, as Real, which is float, or double where a tensor is of that type.
+template <class Real>
+CAIRN_HOST_DEVICE Real element_as(const void* data, DataType type, std::int64_t p) {
+  switch (type) {
+    case DataType::kFloat32:
+      return static_cast<Real>(static_cast<const float*>(data)[p]);
+    case DataType::kBFloat16:
+      return static_cast<Real>(float_of_bf16(static_cast<const std::uint16_t*>(data)[p]));
+    case DataType::kFloat64:
+      return static_cast<Real>(static_cast<const double*>(data)[p]);
+    case DataType::kBool:
+      return static_cast<Real>(static_cast<const std::uint8_t*>(data)[p]);
+    default:
+      return Real(0);
+  }
+}
+
 struct Elements {
   void* data = nullptr;
   DataType type = DataType::kFloat32;
@@ -54,19 +71,7 @@ struct Elements {
   // As Real, which is float, or double where a tensor is of that type.
   template <class Real>
   CAIRN_HOST_DEVICE Real get(std::int64_t i) const {
-    const std::int64_t p = position(i);
-    switch (type) {
-      case DataType::kFloat32:
-        return static_cast<Real>(static_cast<const float*>(data)[p]);
-      case DataType::kBFloat16:
-        return static_cast<Real>(float_of_bf16(static_cast<const std::uint16_t*>(data)[p]));
-      case DataType::kFloat64:
-        return static_cast<Real>(static_cast<const double*>(data)[p]);
-      case DataType::kBool:
-        return static_cast<Real>(static_cast<const std::uint8_t*>(data)[p]);
-      default:
-        return Real(0);
-    }
+    return element_as<Real>(data, type, position(i));
   }
 
   template <class Real>
@@ -108,5 +113,23 @@ struct Elements {
     }
   }
 };
+
+// Elements of the last dim, from one on: no division is needed to find the next.
+struct Row {
+  const void* data = nullptr;
+  DataType type = DataType::kFloat32;
+  std::int64_t first = 0;
+  std::int64_t stride = 1;
+
+  template <class Real>
+  CAIRN_HOST_DEVICE Real get(std::int64_t i) const {
+    return element_as<Real>(data, type, first + i * stride);
+  }
+};
+
+CAIRN_HOST_DEVICE inline Row row_from(const Elements& elements, std::int64_t i) {
+  return {elements.data, elements.type, elements.position(i),
+          elements.is_dense || elements.rank == 0 ? 1 : elements.strides[elements.rank - 1]};
+}
 
 }  // namespace cairn

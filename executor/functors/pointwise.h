@@ -13,6 +13,7 @@ namespace cairn {
 // out[i] = F(a[i])
 template <class Real, class Function>
 struct Map {
+  static constexpr bool kIsElementwise = true;
   Elements out = {};
   Elements a = {};
   Function function = {};
@@ -25,6 +26,7 @@ struct Map {
 // out[i] = F(a[i], b[i])
 template <class Real, class Function>
 struct Map2 {
+  static constexpr bool kIsElementwise = true;
   Elements out = {};
   Elements a = {};
   Elements b = {};
