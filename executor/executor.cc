@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <set>
 #include <utility>
 
 #include "executor/gradients.h"
@@ -17,55 +15,6 @@
 #include "graph/ops/op_kind.h"
 
 namespace cairn {
-
-namespace {
-
-constexpr std::array<DataType, 6> kExecutableTypes = {DataType::kFloat32, DataType::kBFloat16,
-                                                      DataType::kFloat64, DataType::kInt64,
-                                                      DataType::kInt32,   DataType::kBool};
-
-std::string joined(const std::set<std::string_view>& names) {
-  std::string text;
-  for (const std::string_view name : names)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
-  return text;
-}
-
-// Of kinds that have a kernel, what that does not run.
-void refuse_ops(const Graph& graph) {
-  for (const Op& op : graph.ops) {
-    const Kernel& kernel = *find_kernel(op.kind->name);
-    const std::string why = kernel.refusal == nullptr ? "" : kernel.refusal(graph, op);
-    if (why.empty()) continue;
-    throw InputError(
-        fmt::format("op '{}': the executor does not run this {}: {}", op.name, op.kind->name, why));
-  }
-}
-
-}  // namespace
-
-void check_executable(const Graph& graph) {
-  std::set<std::string_view> kinds;
-  for (const Op& op : graph.ops) {
-    if (find_kernel(op.kind->name) == nullptr) kinds.insert(op.kind->name);
-  }
-  if (!kinds.empty()) {
-    throw InputError(
-        fmt::format("the executor has no kernel for these op kinds: {}", joined(kinds)));
-  }
-  std::set<std::string_view> types;
-  std::set<std::string_view> known;
-  for (const DataType type : kExecutableTypes) known.insert(data_type_name(type));
-  for (const Tensor& tensor : graph.tensors) {
-    const std::string_view type = data_type_name(tensor.data_type);
-    if (known.count(type) == 0) types.insert(type);
-  }
-  if (!types.empty()) {
-    throw InputError(fmt::format("the executor has no kernels for tensors of type {}; expected {}",
-                                 joined(types), joined(known)));
-  }
-  refuse_ops(graph);
-}
 
 namespace {
 
@@ -146,6 +95,7 @@ class Executor::State {
     ExecutedStep result;
     const auto begin = std::chrono::steady_clock::now();
     gradients_.begin_training_step();
+    ++training_step_;
     std::size_t position = 0;
     while (position < schedule_.steps.size()) {
       const std::size_t end = end_of_micro_batch(position);
@@ -210,8 +160,8 @@ class Executor::State {
   }
 
   std::string place(std::size_t position) const {
-    return fmt::format("step {} of {}, {}: ", position + 1, schedule_.steps.size(),
-                       words_of(graph_, schedule_.steps[position]));
+    return fmt::format("training step {}, step {} of {}, {}: ", training_step_, position + 1,
+                       schedule_.steps.size(), words_of(graph_, schedule_.steps[position]));
   }
 
   std::string live_text() const {
@@ -367,13 +317,10 @@ class Executor::State {
 
   void step_parameters(const ParameterGroup& group, const GradientObserver& observer) {
     for (const TensorId id : group.parameters) {
-      if (!gradients_.holds(id)) {
-        throw ScheduleFault(
-            fmt::format("it reads the gradient of {}, which is not there", graph_.tensor(id).name));
-      }
+      const Array& gradient = read_gradient(id);
       if (observer) show(id, observer);
-      observe(id, gradients_[id], true);
-      optimizer_.step(id, tensors_[id], gradients_[id]);
+      observe(id, gradient, true);
+      optimizer_.step(id, tensors_[id], gradient);
     }
   }
 
@@ -414,6 +361,7 @@ class Executor::State {
   ParameterSteps optimizer_;
   std::vector<Array> seen_ = {};  // types and shapes
   std::vector<OpWorkspaces> workspaces_ = {};
+  std::int64_t training_step_ = 0;  // from 1
   std::int64_t pass_count_ = 0;
   double loss_ = 0.0;
   std::int64_t observed_ns_ = 0;  // in this training step, by the observer

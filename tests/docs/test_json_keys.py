@@ -74,7 +74,8 @@ COMMANDS = {
 # A GPU of which nothing is known, for the rates that every built-in one has.
 UNKNOWN_GPU = "gpus:\n  - {id: unknown, name: Unknown card}\n"
 
-TYPES = {"integer": int, "number": float, "text": str, "flag": bool, "object": dict}
+TYPES = {"integer": int, "number": float, "text": str, "flag": bool, "object": dict,
+         "null": type(None)}
 
 
 def sections(text: str) -> dict[str, dict[str, str]]:
@@ -128,7 +129,7 @@ def values(value, path: str = ""):
 
 def has_type(value, type_text: str) -> bool:
     if type_text.startswith("list of "):
-        item_type = type_text.removeprefix("list of ").rstrip("s")
+        item_type = re.sub(r"s\b", "", type_text.removeprefix("list of "))
         return isinstance(value, list) and all(has_type(item, item_type) for item in value)
     return any(type(value) is TYPES[name] for name in re.split(r", | or ", type_text))
 
