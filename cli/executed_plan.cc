@@ -179,9 +179,9 @@ std::optional<GradientDifference> gradient_difference(const Execution& execution
                                                       const ExecutedPlan& reference) {
   const std::size_t step_count = std::min(executed.gradients.size(), reference.gradients.size());
   for (std::size_t i = 0; i < step_count; ++i) {
-    for (const auto& [parameter, hash] : executed.gradients[i]) {
-      const auto expected = reference.gradients[i].find(parameter);
-      if (expected != reference.gradients[i].end() && expected->second == hash) continue;
+    for (const auto& [parameter, hash] : reference.gradients[i]) {
+      const auto found = executed.gradients[i].find(parameter);
+      if (found != executed.gradients[i].end() && found->second == hash) continue;
       return difference_in(execution, schedule, reference_schedule, i, parameter);
     }
   }

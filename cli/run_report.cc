@@ -98,10 +98,16 @@ Slowdowns slowdowns(const RunReport& report) {
   return slowdowns;
 }
 
+void evaluate_both(Plan plan, RunReport& report) {
+  const Setting setting{.step = report.model.recipe.step};
+  // In the plan's order: sums of floating-point numbers depend on theirs.
+  Plan reference{.algorithm = "none", .order = plan.order, .extent = plan.extent};
+  report.evaluation = evaluate_plan(report.graph, std::move(plan), setting);
+  report.reference_evaluation = evaluate_plan(report.graph, std::move(reference), setting);
+}
+
 void compare_with_keep_all(Execution execution, RunReport& report) {
   execution.options.limit_bytes.reset();  // it is the plan that has to keep to it
-  check_available(execution.device, "keeping everything",
-                  report.reference_evaluation.trace.peak_bytes);
   report.reference =
       execute_plan(execution, simulated_plan(report.graph, report.reference_evaluation));
   report.costs = measured_costs(report.graph, report.reference_evaluation.schedule,
@@ -138,21 +144,19 @@ RunAnswer answer_run(const RunOptions& options) {
   report.notes = report.model.notes;
   std::optional<TextBatches> text;
   if (options.text) text.emplace(*options.text, report.model);
-  const Graph& graph = report.graph;
-  const Setting setting{.step = report.model.recipe.step};
-  report.evaluation = evaluate_plan(graph, std::move(chosen.plan.plan), setting);
-  const Plan& plan = report.evaluation.plan;
-  // In the plan's order: sums of floating-point numbers depend on theirs.
-  report.reference_evaluation = evaluate_plan(
-      graph, {.algorithm = "none", .order = plan.order, .extent = plan.extent}, setting);
-  check_available(*device, report.evaluation.name, report.evaluation.trace.peak_bytes);
-  const Execution execution{.graph = graph,
+  evaluate_both(std::move(chosen.plan.plan), report);
+  check_available(*device, report.evaluation.name, report.evaluation.trace.peak_bytes, "");
+  if (!options.alone) {
+    check_available(*device, "keeping everything", report.reference_evaluation.trace.peak_bytes,
+                    "; --alone leaves it out");
+  }
+  const Execution execution{.graph = report.graph,
                             .device = *device,
                             .options = executor,
                             .step_count = report.step_count,
                             .text = text ? &*text : nullptr};
   if (options.save_tensors) save_tensors(execution, report.evaluation, *options.save_tensors);
-  report.executed = execute_plan(execution, simulated_plan(graph, report.evaluation));
+  report.executed = execute_plan(execution, simulated_plan(report.graph, report.evaluation));
   if (!options.alone) compare_with_keep_all(execution, report);
   report.slowdowns = slowdowns(report);
   return {.report = std::move(report)};

@@ -70,13 +70,14 @@ OptimizerSettings optimizer_settings(const ModelRequest& request) {
   return *settings;
 }
 
-void check_available(const Device& device, const std::string& plan, std::int64_t peak_bytes) {
+void check_available(const Device& device, const std::string& plan, std::int64_t peak_bytes,
+                     const std::string& advice) {
   const std::int64_t available_bytes = device.available_bytes();
   if (peak_bytes <= available_bytes) return;
   throw DeviceError(
-      fmt::format("{} peaks at {} ({} bytes), and {} has {} ({} bytes) left: it is not run", plan,
+      fmt::format("{} peaks at {} ({} bytes), and {} has {} ({} bytes) left: it is not run{}", plan,
                   bytes_text(peak_bytes), grouped_text(peak_bytes), device.name(),
-                  bytes_text(available_bytes), grouped_text(available_bytes)));
+                  bytes_text(available_bytes), grouped_text(available_bytes), advice));
 }
 
 }  // namespace cairn

@@ -16,7 +16,8 @@ void check_runnable(const ModelRequest& request);
 // Of a request that is runnable.
 OptimizerSettings optimizer_settings(const ModelRequest& request);
 
-// Throws DeviceError where the device has not so many bytes left.
-void check_available(const Device& device, const std::string& plan, std::int64_t peak_bytes);
+// Throws DeviceError where the device has not so many bytes left; the message ends in `advice`.
+void check_available(const Device& device, const std::string& plan, std::int64_t peak_bytes,
+                     const std::string& advice);
 
 }  // namespace cairn
