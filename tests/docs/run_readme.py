@@ -109,7 +109,8 @@ def run_document(path: Path, binary: Path, update: bool) -> tuple[int, int]:
                 (work / entry.name).symlink_to(entry)
         (work / "dev").write_text(DEV_SCRIPT, encoding="utf-8")
         (work / "dev").chmod(0o755)
-        environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+        environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", LC_ALL="C.UTF-8",
+                           OMP_WAIT_POLICY="passive")  # other tests run beside it
         for part in split(path.read_text(encoding="utf-8").splitlines()):
             if isinstance(part, str):
                 written.append(part)
