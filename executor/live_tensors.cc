@@ -35,7 +35,8 @@ std::vector<LiveArray> live_arrays(const Graph& graph, const Holders& tensors,
 std::string largest_text(std::vector<LiveArray> live, std::int64_t live_bytes) {
   std::stable_sort(live.begin(), live.end(),
                    [](const LiveArray& a, const LiveArray& b) { return a.bytes > b.bytes; });
-  std::string text = fmt::format("\nlive outside of this step are {} bytes:", grouped_text(live_bytes));
+  std::string text =
+      fmt::format("\nlive outside of this step are {} bytes:", grouped_text(live_bytes));
   std::int64_t rest = live_bytes;
   for (std::size_t i = 0; i < std::min(kMostListed, live.size()); ++i) {
     text += fmt::format("\n  {:>15}  {}", grouped_text(live[i].bytes), live[i].name);

@@ -21,7 +21,8 @@ struct LiveArray {
 std::vector<LiveArray> live_arrays(const Graph& graph, const Holders& tensors,
                                    const Gradients& gradients);
 
-// "\nlive outside of this step are 1,234 bytes:\n  512  layers.0.up\n...": the largest, and the rest.
+// "\nlive outside of this step are 1,234 bytes:\n  512  layers.0.up\n...": the largest, and the
+// rest.
 std::string largest_text(std::vector<LiveArray> live, std::int64_t live_bytes);
 
 }  // namespace cairn

@@ -46,8 +46,8 @@ std::int64_t bytes_per_element(DataType type) {
 }
 
 bool is_floating(DataType type) {
-  return type == DataType::kFloat32 || type == DataType::kBFloat16 ||
-         type == DataType::kFloat16 || type == DataType::kFloat64;
+  return type == DataType::kFloat32 || type == DataType::kBFloat16 || type == DataType::kFloat16 ||
+         type == DataType::kFloat64;
 }
 
 DataType promoted_type(DataType a, DataType b) {
