@@ -130,17 +130,21 @@ void product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
              rows, columns, inner, median(times) * 1e3, median(ratios));
 }
 
-// Linear layers with a GELU each: two tensors are saved a layer.
+// Linear layers with a GELU each: two tensors are saved a layer. All have one weight, so that
+// gradients of parameters are nothing beside the activations.
 Graph chain(std::int64_t layers, std::int64_t rows, std::int64_t width) {
   cairn::GraphBuilder builder("chain", cairn::DataType::kFloat32);
   cairn::TensorId x =
       builder.add_input("x", cairn::DataType::kFloat32, {rows, width}, /*requires_grad=*/false);
+  const cairn::TensorId weight =
+      builder.add_parameter("weight", cairn::DataType::kFloat32, {width, width}, true);
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto block = static_cast<std::int32_t>(i);
     x = builder.add_op({.name = fmt::format("linear{}", i),
                         .kind = cairn::find_op_kind("linear"),
                         .attributes = {.width = width},
                         .inputs = {x},
+                        .shared_parameters = {{"weight", weight}},
                         .block = block})[0];
     x = builder.add_op({.name = fmt::format("gelu{}", i),
                         .kind = cairn::find_op_kind("gelu"),
