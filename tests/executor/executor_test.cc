@@ -1,16 +1,12 @@
-#include "executor/executor.h"
-
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 
 #include "graph/graph_builder.h"
 #include "planner/planner.h"
-#include "sim/replay.h"
 #include "sim/simulator.h"
+#include "tests/executor/executed_steps.h"
 #include "tests/executor/test_device.h"
 #include "tests/seed.h"
 #include "tests/sim/random_graph.h"
@@ -19,59 +15,8 @@
 namespace cairn {
 namespace {
 
-using ParameterGradients = std::map<TensorId, std::vector<std::uint8_t>>;
-
-struct Run {
-  std::vector<ExecutedStep> steps = {};
-  std::vector<ParameterGradients> gradients = {};
-};
-
-Run run(const Graph& graph, const Schedule& schedule, Device& device, std::int64_t step_count = 2) {
-  Executor executor(graph, schedule, device,
-                    {.optimizer = {.rule = SteppedBy::kSgd}, .poisons_freed = true});
-  Run result;
-  for (std::int64_t i = 0; i < step_count; ++i) {
-    ParameterGradients gradients;
-    result.steps.push_back(executor.run_step([&](const GradientSeen& seen) {
-      std::vector<std::uint8_t>& bytes = gradients[seen.parameter];
-      bytes.insert(bytes.end(), seen.bytes.begin(), seen.bytes.end());
-    }));
-    result.gradients.push_back(std::move(gradients));
-  }
-  return result;
-}
-
 Schedule scheduled(const Graph& graph, const Plan& plan) {
   return lower_training_step(graph, {}, lower(graph, plan));
-}
-
-// "" where every step's bytes are those of the simulator, else the first that differ.
-std::string bytes_difference(const Graph& graph, const Schedule& schedule, const Trace& trace,
-                             const ExecutedStep& executed) {
-  if (trace.steps.size() != executed.steps.size()) return "the steps are not as many";
-  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-    const StepTrace& expected = trace.steps[i];
-    const MeasuredStep& found = executed.steps[i];
-    if (expected.during_bytes == found.during_bytes && expected.after_bytes == found.after_bytes) {
-      continue;
-    }
-    return fmt::format("{}: simulated {}/{}, measured {}/{}",
-                       step_text(graph, schedule.steps[expected.step]), expected.during_bytes,
-                       expected.after_bytes, found.during_bytes, found.after_bytes);
-  }
-  return "";
-}
-
-// "" or the first gradient that differs.
-std::string gradient_difference(const Graph& graph, const Run& a, const Run& b) {
-  for (std::size_t step = 0; step < a.gradients.size(); ++step) {
-    for (const auto& [id, bytes] : a.gradients[step]) {
-      if (b.gradients[step].at(id) != bytes) {
-        return fmt::format("step {}: the gradient of {}", step, graph.tensor(id).name);
-      }
-    }
-  }
-  return "";
 }
 
 // A random graph's states and temporaries are no optimizer's.
@@ -114,8 +59,8 @@ TEST_CASE("random graphs: every byte is the simulator's, every gradient that of 
     // In the plan's order: floating-point sums depend on theirs.
     const Plan keep_all = {.order = plan.order, .extent = plan.extent};
     const Schedule schedule = scheduled(graph, plan);
-    const Run planned = run(graph, schedule, *device);
-    const Run kept = run(graph, scheduled(graph, keep_all), *device);
+    const ExecutedSteps planned = execute_two_steps(graph, schedule, *device);
+    const ExecutedSteps kept = execute_two_steps(graph, scheduled(graph, keep_all), *device);
     INFO("\n", graph_text(graph), plan_text(graph, plan), schedule_text(graph, schedule));
     CHECK(bytes_difference(graph, schedule, simulate(graph, plan, schedule), planned.steps[1]) ==
           "");

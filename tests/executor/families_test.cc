@@ -3,14 +3,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <map>
-
-#include "executor/executor.h"
 #include "executor/workspaces.h"
 #include "graph/error.h"
 #include "models/load_model.h"
 #include "planner/planner.h"
 #include "sim/simulator.h"
+#include "tests/executor/executed_steps.h"
 
 namespace cairn {
 namespace {
@@ -108,49 +106,6 @@ ModelRequest request_for(const SmallModel& small, DataType type) {
   return request;
 }
 
-using Gradients = std::map<TensorId, std::vector<std::uint8_t>>;
-
-struct Run {
-  ExecutedStep last = {};
-  Gradients gradients = {};
-};
-
-Run run(const Graph& graph, const Schedule& schedule, Device& device) {
-  Executor executor(graph, schedule, device,
-                    {.optimizer = {.rule = SteppedBy::kSgd}, .poisons_freed = true});
-  Run result;
-  for (int step = 0; step < 2; ++step) {
-    result.last = executor.run_step(
-        [&](const GradientSeen& seen) { result.gradients[seen.parameter] = seen.bytes; });
-  }
-  return result;
-}
-
-std::string bytes_difference(const Graph& graph, const Plan& plan, const Schedule& schedule,
-                             const ExecutedStep& executed) {
-  const Trace trace = simulate(graph, plan, schedule);
-  if (trace.steps.size() != executed.steps.size()) return "the steps are not as many";
-  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-    const StepTrace& expected = trace.steps[i];
-    const MeasuredStep& found = executed.steps[i];
-    if (expected.during_bytes == found.during_bytes && expected.after_bytes == found.after_bytes) {
-      continue;
-    }
-    return fmt::format("{}: simulated {}/{}, measured {}/{}",
-                       step_text(graph, schedule.steps[expected.step]), expected.during_bytes,
-                       expected.after_bytes, found.during_bytes, found.after_bytes);
-  }
-  return "";
-}
-
-// "" or the first gradient that differs, or that is not a number.
-std::string gradient_difference(const Graph& graph, const Run& planned, const Run& kept) {
-  for (const auto& [id, bytes] : kept.gradients) {
-    if (planned.gradients.at(id) != bytes) return graph.tensor(id).name;
-  }
-  return "";
-}
-
 // What is wrong with the model's run under that strategy, or "".
 std::string fault(const LoadedModel& model, std::string_view strategy, Device& device) {
   const Graph graph = with_executor_workspaces(model.graph);
@@ -160,15 +115,15 @@ std::string fault(const LoadedModel& model, std::string_view strategy, Device& d
   };
   const Plan plan = make_plan(graph, parse_strategy(strategy), Extent::kNeeded);
   const Schedule schedule = scheduled(plan);
-  const Run planned = run(graph, schedule, device);
-  const std::string bytes = bytes_difference(graph, plan, schedule, planned.last);
+  const ExecutedSteps planned = execute_two_steps(graph, schedule, device);
+  const ExecutedStep& last = planned.steps[1];
+  const std::string bytes =
+      bytes_difference(graph, schedule, simulate(graph, plan, schedule), last);
   if (!bytes.empty()) return bytes;
-  if (!(planned.last.loss > 0.0) || !(planned.last.loss < 100.0)) {
-    return fmt::format("the loss is {}", planned.last.loss);
-  }
+  if (!(last.loss > 0.0) || !(last.loss < 100.0)) return fmt::format("the loss is {}", last.loss);
   const Plan keep_all{.order = plan.order, .extent = plan.extent};
-  const Run kept = run(graph, scheduled(keep_all), device);
-  if (planned.last.loss != kept.last.loss) return "the loss is another";
+  const ExecutedSteps kept = execute_two_steps(graph, scheduled(keep_all), device);
+  if (last.loss != kept.steps[1].loss) return "the loss is another";
   return gradient_difference(graph, planned, kept);
 }
 
