@@ -38,6 +38,33 @@ struct Windows {
     if (begin < 0 || begin % stride != 0 || begin / stride >= count) return -1;
     return begin / stride;
   }
+
+  // Calls visit(y, x) for each pixel of the image in the window (out_y, out_x), row by row.
+  template <class Visit>
+  CAIRN_HOST_DEVICE void visit_pixels(std::int64_t out_y, std::int64_t out_x,
+                                      const Visit& visit) const {
+    for (std::int64_t ky = 0; ky < kernel; ++ky) {
+      for (std::int64_t kx = 0; kx < kernel; ++kx) {
+        const std::int64_t y = out_y * stride - padding + ky;
+        const std::int64_t x = out_x * stride - padding + kx;
+        if (is_inside(y, x)) visit(y, x);
+      }
+    }
+  }
+
+  // Calls visit(k, i) for each window that reads the pixel (y, x): at its place k of
+  // [kernel, kernel], and it is window i of [out_height, out_width].
+  template <class Visit>
+  CAIRN_HOST_DEVICE void visit_windows(std::int64_t y, std::int64_t x, const Visit& visit) const {
+    for (std::int64_t ky = 0; ky < kernel; ++ky) {
+      const std::int64_t out_y = window_of(y, ky, out_height);
+      if (out_y < 0) continue;
+      for (std::int64_t kx = 0; kx < kernel; ++kx) {
+        const std::int64_t out_x = window_of(x, kx, out_width);
+        if (out_x >= 0) visit(ky * kernel + kx, out_y * out_width + out_x);
+      }
+    }
+  }
 };
 
 // Windows as the columns of a matrix, so that a convolution of one sample is a product of matrices:
@@ -73,17 +100,12 @@ struct ColumnsImage {
     const std::int64_t x = i % w.width;
     const std::int64_t y = i / w.width % w.height;
     const std::int64_t channel = i / w.width / w.height;
+    const std::int64_t places = w.kernel * w.kernel;
+    const std::int64_t out_pixels = w.out_height * w.out_width;
     Real sum = Real(0);
-    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-      const std::int64_t out_y = w.window_of(y, ky, w.out_height);
-      if (out_y < 0) continue;
-      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-        const std::int64_t out_x = w.window_of(x, kx, w.out_width);
-        if (out_x < 0) continue;
-        const std::int64_t row = (channel * w.kernel + ky) * w.kernel + kx;
-        sum += columns.get<Real>((row * w.out_height + out_y) * w.out_width + out_x);
-      }
-    }
+    w.visit_windows(y, x, [&](std::int64_t k, std::int64_t window) {
+      sum += columns.get<Real>((channel * places + k) * out_pixels + window);
+    });
     image.set<Real>(i, sum);
   }
 };
@@ -104,19 +126,13 @@ struct MaxPool {
     const std::int64_t plane = i / w.out_width / w.out_height;
     std::int64_t found = -1;
     Real largest = Real(0);
-    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-        const std::int64_t at_y = y * w.stride - w.padding + ky;
-        const std::int64_t at_x = x * w.stride - w.padding + kx;
-        if (!w.is_inside(at_y, at_x)) continue;
-        const std::int64_t at = at_y * w.width + at_x;
-        const Real value = image.get<Real>(plane * w.height * w.width + at);
-        if (found < 0 || value > largest) {
-          found = at;
-          largest = value;
-        }
-      }
-    }
+    w.visit_pixels(y, x, [&](std::int64_t at_y, std::int64_t at_x) {
+      const std::int64_t at = at_y * w.width + at_x;
+      const Real value = image.get<Real>(plane * w.height * w.width + at);
+      if (found >= 0 && !(value > largest)) return;
+      found = at;
+      largest = value;
+    });
     out.set<Real>(i, largest);
     indices.set_integer(i, found);
   }
@@ -135,16 +151,10 @@ struct MaxPoolGradient {
     const std::int64_t y = i / w.width % w.height;
     const std::int64_t plane = i / w.width / w.height;
     Real sum = Real(0);
-    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-      const std::int64_t out_y = w.window_of(y, ky, w.out_height);
-      if (out_y < 0) continue;
-      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-        const std::int64_t out_x = w.window_of(x, kx, w.out_width);
-        if (out_x < 0) continue;
-        const std::int64_t at = (plane * w.out_height + out_y) * w.out_width + out_x;
-        if (indices.integer(at) == y * w.width + x) sum += gradient.get<Real>(at);
-      }
-    }
+    w.visit_windows(y, x, [&](std::int64_t, std::int64_t window) {
+      const std::int64_t at = plane * w.out_height * w.out_width + window;
+      if (indices.integer(at) == y * w.width + x) sum += gradient.get<Real>(at);
+    });
     image_gradient.set<Real>(i, sum);
   }
 };
@@ -162,14 +172,9 @@ struct AveragePool {
     const std::int64_t y = i / w.out_width % w.out_height;
     const std::int64_t plane = i / w.out_width / w.out_height;
     Real sum = Real(0);
-    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-        const std::int64_t at_y = y * w.stride - w.padding + ky;
-        const std::int64_t at_x = x * w.stride - w.padding + kx;
-        if (!w.is_inside(at_y, at_x)) continue;
-        sum += image.get<Real>((plane * w.height + at_y) * w.width + at_x);
-      }
-    }
+    w.visit_pixels(y, x, [&](std::int64_t at_y, std::int64_t at_x) {
+      sum += image.get<Real>((plane * w.height + at_y) * w.width + at_x);
+    });
     out.set<Real>(i, sum / static_cast<Real>(w.kernel * w.kernel));
   }
 };
@@ -186,15 +191,9 @@ struct AveragePoolGradient {
     const std::int64_t y = i / w.width % w.height;
     const std::int64_t plane = i / w.width / w.height;
     Real sum = Real(0);
-    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-      const std::int64_t out_y = w.window_of(y, ky, w.out_height);
-      if (out_y < 0) continue;
-      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-        const std::int64_t out_x = w.window_of(x, kx, w.out_width);
-        if (out_x < 0) continue;
-        sum += gradient.get<Real>((plane * w.out_height + out_y) * w.out_width + out_x);
-      }
-    }
+    w.visit_windows(y, x, [&](std::int64_t, std::int64_t window) {
+      sum += gradient.get<Real>(plane * w.out_height * w.out_width + window);
+    });
     image_gradient.set<Real>(i, sum / static_cast<Real>(w.kernel * w.kernel));
   }
 };

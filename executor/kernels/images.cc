@@ -139,22 +139,32 @@ Array channel_sum(Memory& memory, const Array& gradient) {
   return out;
 }
 
-void conv_backward(BackwardRun& run) {
+// Of a convolution from the image x, or of one read backward, from x to the image.
+void convolution_backward(BackwardRun& run, bool is_transposed) {
   const Array& x = run.inputs[0];
   const Array& gradient = run.output_gradients[0];
-  const Convolution convolution(run.memory, run.op, x, gradient, run.workspaces);
+  const Array& image = is_transposed ? gradient : x;
+  const Array& out = is_transposed ? x : gradient;
+  const Convolution convolution(run.memory, run.op, image, out, run.workspaces);
   if (run.wants[0]) {
-    run.gradients[0].array = run.memory.make(x.type, x.shape);
-    convolution.to_image(gradient, run.inputs[1], run.gradients[0].array);
+    const Array made = run.memory.make(x.type, x.shape);
+    if (is_transposed) {
+      convolution.to_out(gradient, run.inputs[1], made);
+    } else {
+      convolution.to_image(gradient, run.inputs[1], made);
+    }
+    run.gradients[0].array = made;
   }
   if (run.wants[1]) {
     run.gradients[1].array = run.memory.make(x.type, run.inputs[1].shape);
-    convolution.to_weight(x, gradient, run.gradients[1].array);
+    convolution.to_weight(image, out, run.gradients[1].array);
   }
   if (run.inputs.size() > 2 && run.wants[2]) {
     run.gradients[2].array = channel_sum(run.memory, gradient);
   }
 }
+
+void conv_backward(BackwardRun& run) { convolution_backward(run, false); }
 
 // A transposed convolution is one read backward: its output is the image that windows slide over.
 void conv_transpose_forward(ForwardRun& run) {
@@ -170,22 +180,7 @@ void conv_transpose_forward(ForwardRun& run) {
   if (run.inputs.size() > 2) add_channel_bias(run.memory, out, run.inputs[2]);
 }
 
-void conv_transpose_backward(BackwardRun& run) {
-  const Array& x = run.inputs[0];
-  const Array& gradient = run.output_gradients[0];
-  const Convolution convolution(run.memory, run.op, gradient, x, run.workspaces);
-  if (run.wants[0]) {
-    run.gradients[0].array = run.memory.make(x.type, x.shape);
-    convolution.to_out(gradient, run.inputs[1], run.gradients[0].array);
-  }
-  if (run.wants[1]) {
-    run.gradients[1].array = run.memory.make(x.type, run.inputs[1].shape);
-    convolution.to_weight(gradient, x, run.gradients[1].array);
-  }
-  if (run.inputs.size() > 2 && run.wants[2]) {
-    run.gradients[2].array = channel_sum(run.memory, gradient);
-  }
-}
+void conv_transpose_backward(BackwardRun& run) { convolution_backward(run, true); }
 
 // --- Pools
 // ----------------------------------------------------------------------------------------
