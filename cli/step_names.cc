@@ -50,23 +50,6 @@ std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluatio
   return rows;
 }
 
-std::string_view step_kind_name(StepKind kind) {
-  switch (kind) {
-    case StepKind::kCompute:
-      return "forward";
-    case StepKind::kRecompute:
-      return "recompute";
-    case StepKind::kBackward:
-      return "backward";
-    case StepKind::kOptimizerStep:
-      return "optimizer step";
-    case StepKind::kFree:
-    case StepKind::kFreeGradient:
-      break;
-  }
-  CAIRN_CHECK(false, "a Free is no entry of a trace");
-}
-
 std::string step_subject(const Graph& graph, const Schedule& schedule, const Step& step) {
   if (step.kind == StepKind::kOptimizerStep) {
     const std::vector<TensorId>& stepped =

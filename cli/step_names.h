@@ -31,10 +31,6 @@ struct PhaseRow {
 std::vector<PhaseRow> phase_rows(const Graph& graph, const Evaluation& evaluation,
                                  const ForwardPeak& without_gradients);
 
-// "backward", "forward", "recompute", "optimizer step". Not for a Free, which has no entry in a
-// trace.
-std::string_view step_kind_name(StepKind kind);
-
 // The op, "layers.31.down", or the one parameter; "" of the optimizer for all parameters.
 std::string step_subject(const Graph& graph, const Schedule& schedule, const Step& step);
 

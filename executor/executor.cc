@@ -21,23 +21,6 @@ namespace {
 // Of a gradient that an observer sees at once.
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;
 
-std::string words_of(const Graph& graph, const Step& step) {
-  switch (step.kind) {
-    case StepKind::kCompute:
-      return "forward of " + graph.op(step.op).name;
-    case StepKind::kRecompute:
-      return "recompute of " + graph.op(step.op).name;
-    case StepKind::kBackward:
-      return "backward of " + graph.op(step.op).name;
-    case StepKind::kOptimizerStep:
-      return "optimizer step";
-    case StepKind::kFree:
-    case StepKind::kFreeGradient:
-      break;
-  }
-  return "free of " + graph.tensor(step.tensor).name;
-}
-
 // A tensor's type and shape, without its elements.
 Array without_elements(Array array) {
   array.block = nullptr;
@@ -134,12 +117,13 @@ class Executor::State {
 
   void run_range(std::size_t position, std::size_t end, const GradientObserver& observer,
                  ExecutedStep* result) {
+    Device& device = memory_.device();
     while (position < end) {
-      const auto begin = std::chrono::steady_clock::now();
       const std::int64_t observed_before_ns = observed_ns_;
       MeasuredStep measured{.step = position};
       memory_.begin_peak();
       try {
+        const std::int64_t begin = device.mark();
         run(position, observer);
         measured.during_bytes = memory_.peak_bytes();
         position = free_behind(position);
@@ -147,21 +131,24 @@ class Executor::State {
         gradients_.add_late_sums();
         measured.during_bytes = std::max(measured.during_bytes, memory_.peak_bytes());
         gradients_.settle_parameters();
+        // Waits for the device, so that what fails there fails in this step.
+        measured.time_ns = device.elapsed_ns(begin, device.mark());
       } catch (const DeviceError& error) {
         throw DeviceError(place(measured.step) + error.what() + live_text());
       } catch (const ScheduleFault& fault) {
         throw ScheduleFault(place(measured.step) + fault.what());
       }
-      memory_.device().synchronize();
       measured.after_bytes = memory_.live_bytes();
-      measured.time_ns = nanoseconds_since(begin) - observed_ns_ + observed_before_ns;
+      measured.time_ns -= observed_ns_ - observed_before_ns;
       if (result != nullptr) result->steps.push_back(measured);
     }
   }
 
   std::string place(std::size_t position) const {
-    return fmt::format("training step {}, step {} of {}, {}: ", training_step_, position + 1,
-                       schedule_.steps.size(), words_of(graph_, schedule_.steps[position]));
+    const Step& step = schedule_.steps[position];
+    const std::string of = step.op == kNoOp ? "" : " of " + graph_.op(step.op).name;
+    return fmt::format("training step {}, step {} of {}, {}{}: ", training_step_, position + 1,
+                       schedule_.steps.size(), step_kind_name(step.kind), of);
   }
 
   std::string live_text() const {

@@ -315,6 +315,23 @@ std::int64_t times_run(const Schedule& schedule, const Step& step) {
   return step.micro_batch == 0 ? 1 : schedule.micro_batches - 1;
 }
 
+std::string_view step_kind_name(StepKind kind) {
+  switch (kind) {
+    case StepKind::kCompute:
+      return "forward";
+    case StepKind::kRecompute:
+      return "recompute";
+    case StepKind::kBackward:
+      return "backward";
+    case StepKind::kOptimizerStep:
+      return "optimizer step";
+    case StepKind::kFree:
+    case StepKind::kFreeGradient:
+      break;
+  }
+  CAIRN_CHECK(false, "a Free has no name of its own");
+}
+
 std::string step_text(const Graph& graph, const Step& step) {
   switch (step.kind) {
     case StepKind::kCompute:

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -52,6 +53,10 @@ bool is_free(StepKind kind);
 
 // How often a training step runs this step.
 std::int64_t times_run(const Schedule& schedule, const Step& step);
+
+// "forward", "recompute", "backward", "optimizer step". Not for a Free, which belongs to the step
+// before it.
+std::string_view step_kind_name(StepKind kind);
 
 // "C l0", "R l0", "B l0", "F a", "FG a", "O".
 std::string step_text(const Graph& graph, const Step& step);
