@@ -102,6 +102,8 @@ Array with_heads_joined(const Array& array) {
   return try_reshaped(array, std::move(shape)).value_or(array);
 }
 
+Array rows_of(const Array& array) { return reshaped(array, {row_count(array), last_dim(array)}); }
+
 Array with_dims_swapped(Array array, std::size_t a, std::size_t b) {
   std::swap(array.shape[a], array.shape[b]);
   std::swap(array.strides[a], array.strides[b]);

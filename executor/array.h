@@ -54,6 +54,7 @@ Shape dense_strides(const Shape& shape);
 Array reshaped(const Array& array, Shape shape);
 // The same where the dims that it joins lie one in another, else nothing.
 std::optional<Array> try_reshaped(const Array& array, Shape shape);
+Array rows_of(const Array& array);  // [rows, last dim]
 Array with_dims_swapped(Array array, std::size_t a, std::size_t b);
 Array with_channels_last(Array image);  // [batch, height, width, channels]
 Array part_of_dim(Array array, std::size_t dim, std::int64_t begin, std::int64_t extent);

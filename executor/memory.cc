@@ -33,6 +33,12 @@ Array Memory::make(DataType type, const Shape& shape, std::int64_t tail_bytes) {
   return array;
 }
 
+Array Memory::make_zeros(DataType type, const Shape& shape) {
+  Array array = make(type, shape);
+  device_.fill(array.block->data, 0, array.block->bytes);
+  return array;
+}
+
 void Memory::release(Block* block) noexcept {
   if (poisons_) device_.fill(block->data, kPoison, block->bytes);
   device_.release(block->data);

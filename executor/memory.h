@@ -29,6 +29,8 @@ class Memory {
   std::shared_ptr<Block> allocate(std::int64_t bytes);
   Array make(DataType type, const Shape& shape, std::int64_t tail_bytes = 0);
   Array make_like(const Array& array) { return make(array.type, array.shape, array.tail_bytes); }
+  Array make_zeros(DataType type, const Shape& shape);
+  Array make_zeros_like(const Array& array) { return make_zeros(array.type, array.shape); }
   // As many bytes: fp32 numbers, and what is left of them.
   Array make_bytes(std::int64_t bytes) { return make(DataType::kFloat32, {bytes / 4}, bytes % 4); }
 

@@ -80,10 +80,8 @@ void index_copy_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   Shape shape = x.shape;
   shape.back() = run.op.attributes.width;
-  run.outputs = {run.memory.make(x.type, shape)};
-  const Array& out = run.outputs[0];
-  run.memory.device().fill(out.block->data, 0, out.block->bytes);
-  copy_columns(run.memory, out, x, run.inputs[1], false);
+  run.outputs = {run.memory.make_zeros(x.type, shape)};
+  copy_columns(run.memory, run.outputs[0], x, run.inputs[1], false);
 }
 
 void index_copy_backward(BackwardRun& run) {
@@ -105,8 +103,6 @@ std::vector<std::int64_t> group_widths(const OpAttributes& attributes) {
   widths.assign(static_cast<std::size_t>(groups), attributes.width / groups);
   return widths;
 }
-
-Array rows_of(const Array& x) { return reshaped(x, {row_count(x), last_dim(x)}); }
 
 // action(group's columns of x, of the output, and rows of the weight), each a begin and an extent.
 template <class Action>

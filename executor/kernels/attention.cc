@@ -107,8 +107,7 @@ bool has_padded_bias(const Array& bias) { return last_dim(bias) % kAlignedKeys !
 Array padded_bias(Memory& memory, const Array& bias) {
   Shape shape = bias.shape;
   shape.back() = rounded_up(shape.back(), kAlignedKeys);
-  const Array out = memory.make(bias.type, shape);
-  memory.device().fill(out.block->data, 0, out.block->bytes);
+  const Array out = memory.make_zeros(bias.type, shape);
   apply(memory, part_of_dim(out, 3, 0, last_dim(bias)), bias, Same{});
   return out;
 }
@@ -132,10 +131,9 @@ void attention_forward(ForwardRun& run) {
 void masked_attention_forward(ForwardRun& run) {
   const Array& q = run.inputs[0];
   const std::int64_t keys = run.inputs[1].shape[1];
-  Extras extras{
-      .bias = run.memory.make(q.type, {q.shape[0], 1, q.shape[1], rounded_up(keys, kAlignedKeys)})};
+  Extras extras{.bias = run.memory.make_zeros(
+                    q.type, {q.shape[0], 1, q.shape[1], rounded_up(keys, kAlignedKeys)})};
   const Array& bias = extras.bias;
-  run.memory.device().fill(bias.block->data, 0, bias.block->bytes);
   with_real(q.type, [&](auto real) {
     launch(run.memory.device(), element_count(bias),
            AddMask<decltype(real)>{elements(bias), elements(bias), q.shape[1], last_dim(bias),

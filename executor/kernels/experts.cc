@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "executor/kernels/kernels.h"
 
 // Routers, and experts whose rows are sorted by expert.
@@ -8,12 +10,6 @@ namespace {
 Shape with_last(Shape shape, std::int64_t extent) {
   shape.back() = extent;
   return shape;
-}
-
-Array make_zeros(Memory& memory, const Array& like) {
-  Array out = memory.make(like.type, like.shape);
-  memory.device().fill(out.block->data, 0, out.block->bytes);
-  return out;
 }
 
 // --- Routers
@@ -53,8 +49,6 @@ void gather_forward(ForwardRun& run) {
   });
 }
 
-std::int64_t or_one(std::int64_t value) { return value == 0 ? 1 : value; }
-
 void group_mask_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   const OpAttributes& attributes = run.op.attributes;
@@ -63,7 +57,7 @@ void group_mask_forward(ForwardRun& run) {
     launch(run.memory.device(), row_count(x),
            OutsideGroups<decltype(real)>{
                elements(run.outputs[0]), elements(x), last_dim(x), attributes.groups,
-               or_one(attributes.largest_count),
+               std::max<std::int64_t>(attributes.largest_count, 1),
                static_cast<std::int64_t>(attributes.constant.value_or(1.0))});
   });
 }
@@ -101,11 +95,9 @@ void dispatch_forward(ForwardRun& run) {
   const std::int64_t experts = run.op.attributes.experts;
   Memory& memory = run.memory;
   run.outputs = {memory.make(x.type, {rows, last_dim(x)}), memory.make(DataType::kInt64, {rows}),
-                 memory.make(DataType::kBool, {rows, 1}), memory.make(DataType::kInt32, {experts}),
-                 memory.make(DataType::kInt64, {rows})};
+                 memory.make_zeros(DataType::kBool, {rows, 1}),  // every row has its expert
+                 memory.make(DataType::kInt32, {experts}), memory.make(DataType::kInt64, {rows})};
   run.auxiliaries = {memory.make(DataType::kInt64, {rows})};
-  const Array& absent = run.outputs[2];
-  memory.device().fill(absent.block->data, 0, absent.block->bytes);  // every row has its expert
   launch(
       memory.device(), experts,
       SortByExpert{elements(run.outputs[1]), elements(run.auxiliaries[0]), elements(run.outputs[4]),
@@ -120,7 +112,7 @@ void dispatch_forward(ForwardRun& run) {
 void dispatch_backward(BackwardRun& run) {
   const Array& x = run.inputs[0];
   const Array& token = run.auxiliaries[0];
-  Array out = make_zeros(run.memory, x);
+  Array out = run.memory.make_zeros_like(x);
   with_real(x.type, [&](auto real) {
     launch(run.memory.device(), last_dim(out),
            LookupGradient<decltype(real)>{elements(out), elements(run.output_gradients[0]),
@@ -148,7 +140,7 @@ void take_forward(ForwardRun& run) {
 }
 
 void take_backward(BackwardRun& run) {
-  Array out = make_zeros(run.memory, run.inputs[0]);
+  Array out = run.memory.make_zeros_like(run.inputs[0]);
   with_real(out.type, [&](auto real) {
     launch(run.memory.device(), element_count(run.inputs[1]),
            PutElements<decltype(real)>{elements(out), elements(run.output_gradients[0]),
@@ -209,7 +201,7 @@ void expert_linear_backward(BackwardRun& run) {
   const bool has_bias = run.op.attributes.bias;
   const std::size_t weight = run.inputs.size() - (has_bias ? 2 : 1);
   if (run.wants[0]) run.gradients[0].array = memory.make(rows.type, rows.shape);
-  if (run.wants[weight]) run.gradients[weight].array = make_zeros(memory, run.inputs[weight]);
+  if (run.wants[weight]) run.gradients[weight].array = memory.make_zeros_like(run.inputs[weight]);
   for_each_expert(host_ends(memory, run.inputs[1]),
                   [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
                     const Array g = part_of_dim(gradient, 0, begin, count);
@@ -223,7 +215,7 @@ void expert_linear_backward(BackwardRun& run) {
                     }
                   });
   if (!has_bias || !run.wants.back()) return;
-  Array out = make_zeros(memory, run.inputs.back());
+  Array out = memory.make_zeros_like(run.inputs.back());
   with_real(out.type, [&](auto real) {
     launch(
         memory.device(), last_dim(out),

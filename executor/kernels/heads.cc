@@ -105,19 +105,11 @@ void append_sinks_backward(BackwardRun& run) {
   run.gradients[1].array = reshaped(sum, run.inputs[1].shape);
 }
 
-void drop_sinks_forward(ForwardRun& run) {
-  const Array& x = run.inputs[0];
-  run.outputs = {part_of_dim(x, x.shape.size() - 1, 0, last_dim(x) - 1)};
+Array without_sinks(const Op&, const Array& x) {
+  return part_of_dim(x, x.shape.size() - 1, 0, last_dim(x) - 1);
 }
 
-void drop_sinks_backward(BackwardRun& run) {
-  const Array& x = run.inputs[0];
-  Array out = run.memory.make(x.type, x.shape);
-  run.memory.device().fill(out.block->data, 0, out.block->bytes);
-  apply(run.memory, part_of_dim(out, x.shape.size() - 1, 0, last_dim(x) - 1),
-        run.output_gradients[0], Same{});
-  run.gradients[0].array = std::move(out);
-}
+void drop_sinks_forward(ForwardRun& run) { run.outputs = {without_sinks(run.op, run.inputs[0])}; }
 
 }  // namespace
 
@@ -127,7 +119,7 @@ std::vector<Kernel> head_kernels() {
       {"matmul_rows", matmul_rows_forward, pass_gradient},
       {"join_heads", join_heads_forward, join_heads_backward},
       {"append_sinks", append_sinks_forward, append_sinks_backward},
-      {"drop_sinks", drop_sinks_forward, drop_sinks_backward},
+      {"drop_sinks", drop_sinks_forward, part_backward<without_sinks>},
   };
 }
 

@@ -8,6 +8,14 @@
 
 namespace cairn {
 
+// Backward of an op whose output is a part of its input: zeros, with the output's gradient there.
+template <Array (*kPart)(const Op&, const Array&)>
+void part_backward(BackwardRun& run) {
+  const Array out = run.memory.make_zeros_like(run.inputs[0]);
+  apply(run.memory, kPart(run.op, out), run.output_gradients[0], Same{});
+  run.gradients[0].array = out;
+}
+
 std::vector<Kernel> pointwise_kernels();
 std::vector<Kernel> binary_kernels();
 std::vector<Kernel> row_kernels();

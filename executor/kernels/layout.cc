@@ -65,14 +65,6 @@ Array sliced(const Op& op, const Array& x) {
 
 void slice_forward(ForwardRun& run) { run.outputs = {sliced(run.op, run.inputs[0])}; }
 
-// Zeros of the input's shape, with the output's gradient in the part's place.
-void slice_backward(BackwardRun& run) {
-  Array out = run.memory.make(run.inputs[0].type, run.inputs[0].shape);
-  run.memory.device().fill(out.block->data, 0, out.block->bytes);
-  apply(run.memory, sliced(run.op, out), run.output_gradients[0], Same{});
-  run.gradients[0] = {.array = std::move(out)};
-}
-
 void split_forward(ForwardRun& run) {
   const Array x = cut_by_head(run.op, run.inputs[0]);
   const std::size_t dim = stated_dim(run.op, x);
@@ -146,7 +138,7 @@ std::vector<Kernel> layout_kernels() {
       {"split_heads", split_heads_forward, view_backward},
       {"merge_heads", merge_heads_forward, view_backward},
       {"flatten", flatten_forward, view_backward},
-      {"slice", slice_forward, slice_backward},
+      {"slice", slice_forward, part_backward<sliced>},
       {"split", split_forward, split_backward},
       {"split_ids", split_forward, split_ids_backward},
       {"cat", cat_forward, cat_backward},

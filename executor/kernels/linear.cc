@@ -5,8 +5,6 @@
 namespace cairn {
 namespace {
 
-Array rows_of(const Array& x) { return reshaped(x, {row_count(x), last_dim(x)}); }
-
 void linear_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   const Array& weight = run.inputs[1];

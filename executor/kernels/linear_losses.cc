@@ -8,8 +8,6 @@
 namespace cairn {
 namespace {
 
-Array rows_of(const Array& x) { return reshaped(x, {row_count(x), last_dim(x)}); }
-
 // As many rows as make logits about as large as the head's input.
 std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t features, std::int64_t classes) {
   const std::int64_t chunks = (classes + features - 1) / features;
@@ -90,12 +88,6 @@ void add_gradients(Memory& memory, const Head& head, const HeadGradients& to, st
   });
 }
 
-Array make_zeros(Memory& memory, const Array& like) {
-  Array out = memory.make(like.type, like.shape);
-  memory.device().fill(out.block->data, 0, out.block->bytes);
-  return out;
-}
-
 // The loss and its gradients in one pass over the chunks.
 void forward_with_gradients(ForwardRun& run, DataType loss_type) {
   Memory& memory = run.memory;
@@ -108,9 +100,9 @@ void forward_with_gradients(ForwardRun& run, DataType loss_type) {
     run.auxiliaries.push_back(memory.make(run.inputs[0].type, run.inputs[0].shape));
     to.x = rows_of(run.auxiliaries.back());
   }
-  if (is_trained(2)) run.auxiliaries.push_back(to.weight = make_zeros(memory, head.weight));
+  if (is_trained(2)) run.auxiliaries.push_back(to.weight = memory.make_zeros_like(head.weight));
   if (run.op.attributes.bias && is_trained(3)) {
-    run.auxiliaries.push_back(to.bias = make_zeros(memory, head.bias));
+    run.auxiliaries.push_back(to.bias = memory.make_zeros_like(head.bias));
   }
   const DataType type = statistics_type(head.x.type);
   const Array losses = memory.make(type, {head.rows()});
@@ -159,8 +151,7 @@ void cut_forward(ForwardRun& run) {
   Shape rows_shape = run.inputs[0].shape;
   rows_shape.back() = 1;
   const Array logsumexp = memory.make(type, rows_shape);
-  const Array means = memory.make(type, {head.classes()});
-  memory.device().fill(means.block->data, 0, means.block->bytes);
+  const Array means = memory.make_zeros(type, {head.classes()});
   run.auxiliaries = {logsumexp, means};
   const Array losses = memory.make(type, {head.rows()});
   const Chunks chunks(memory, head);
@@ -185,7 +176,7 @@ void cut_backward(BackwardRun& run) {
   const Head head = head_of(run.op, run.inputs);
   const Array of_input = memory.make(run.inputs[0].type, run.inputs[0].shape);
   HeadGradients to{.x = rows_of(of_input)};
-  if (run.wants[2]) to.weight = make_zeros(memory, head.weight);
+  if (run.wants[2]) to.weight = memory.make_zeros_like(head.weight);
   const Chunks chunks(memory, head);
   run.workspaces = {chunks.workspace()};
   chunks.for_each([&](std::int64_t begin, const Array& x, const Array& logits,

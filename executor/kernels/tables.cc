@@ -23,8 +23,7 @@ void embedding_forward(ForwardRun& run) {
 void embedding_backward(BackwardRun& run) {
   const Array& ids = run.inputs[0];
   const Array& gradient = run.output_gradients[0];
-  Array out = run.memory.make(run.inputs[1].type, run.inputs[1].shape);
-  run.memory.device().fill(out.block->data, 0, out.block->bytes);
+  Array out = run.memory.make_zeros(run.inputs[1].type, run.inputs[1].shape);
   with_real(out.type, [&](auto real) {
     launch(run.memory.device(), last_dim(out),
            LookupGradient<decltype(real)>{elements(out), elements(gradient), elements(ids),

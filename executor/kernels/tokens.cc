@@ -49,15 +49,6 @@ void part_forward(ForwardRun& run) {
   run.outputs = {kPart(run.op, run.inputs[0])};
 }
 
-// Zeros of the input's shape, with the output's gradient in the part's place.
-template <Array (*kPart)(const Op&, const Array&)>
-void part_backward(BackwardRun& run) {
-  Array out = run.memory.make(run.inputs[0].type, run.inputs[0].shape);
-  run.memory.device().fill(out.block->data, 0, out.block->bytes);
-  apply(run.memory, kPart(run.op, out), run.output_gradients[0], Same{});
-  run.gradients[0].array = std::move(out);
-}
-
 void prepend_token_forward(ForwardRun& run) {
   const Array& x = run.inputs[0];
   const Array& token = run.inputs[1];
