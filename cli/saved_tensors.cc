@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "executor/functors/elements.h"
@@ -79,6 +80,20 @@ class TensorFolder {
     }
   }
 
+  // Names that are one file's are refused: one tensor would be lost.
+  void check_names() const {
+    std::map<std::string, std::string> owners;
+    for (const Tensor& tensor : graph_.tensors) {
+      for (const bool is_gradient : {false, true}) {
+        const std::string file = file_name(tensor.name, is_gradient);
+        const auto [found, is_new] = owners.emplace(file, tensor.name);
+        if (is_new) continue;
+        throw InputError(fmt::format("--save-tensors: tensors '{}' and '{}' would both be {}",
+                                     found->second, tensor.name, file));
+      }
+    }
+  }
+
   void write(const TensorSeen& seen) const {
     const Tensor& tensor = graph_.tensor(seen.tensor);
     Shape shape = tensor.shape;
@@ -108,6 +123,7 @@ void save_tensors(const Execution& execution, const Evaluation& evaluation,
                   const std::filesystem::path& folder) {
   const Graph& graph = execution.graph;
   const TensorFolder files(graph, folder);
+  files.check_names();
   ExecutorOptions options = execution.options;
   options.tensor_observer = [&](const TensorSeen& seen) { files.write(seen); };
   Executor executor(graph, evaluation.schedule, execution.device, options);
