@@ -16,6 +16,7 @@
 
 #include "executor/device.h"
 #include "executor/functors/list.h"
+#include "executor/kept_blocks.h"
 
 // The plain reference: kernels are loops over indices, on all cores; matrix products are those of a
 // BLAS.
@@ -23,7 +24,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 // A launch takes all cores where one of them would need so long: less is not worth waking them.
 constexpr double kWorthThreadsNs = 100e3;
 constexpr std::int64_t kFewestWidened = 65536;  // elements of bf16, likewise
@@ -137,26 +137,17 @@ std::optional<std::int64_t> kilobytes_of(const char* path, std::string_view name
   return std::nullopt;
 }
 
-// Blocks of so many bytes come from the system when they are asked for, and go back when they are
-// freed, so that the process is as large as what is live: glibc's own threshold rises to 32 MiB,
-// and what is below it stays (mallopt(3), M_MMAP_THRESHOLD).
-constexpr int kOwnPagesBytes = 1 << 20;
-
 class CpuDevice : public Device {
  public:
-  CpuDevice() { mallopt(M_MMAP_THRESHOLD, kOwnPagesBytes); }
-
   std::string name() const override { return "cpu"; }
 
   void* allocate(std::int64_t bytes) override {
-    const std::size_t rounded =
-        (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-    void* const data = std::aligned_alloc(kAlignment, rounded);
+    void* const data = blocks_.allocate(static_cast<std::size_t>(bytes));
     if (data == nullptr) throw DeviceError("the CPU has no " + std::to_string(bytes) + " bytes");
     return data;
   }
 
-  void release(void* data) noexcept override { std::free(data); }
+  void release(void* data) noexcept override { blocks_.release(data); }
 
   void copy_in(void* to, const void* from, std::int64_t bytes) override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -202,6 +193,7 @@ class CpuDevice : public Device {
   // Pages that malloc keeps of what was freed are given back. Linux,
   // Documentation/filesystems/proc.rst: 5 resets the peak of the resident set.
   void begin_footprint_peak() override {
+    blocks_.free_kept();
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << 5;
   }
@@ -215,6 +207,9 @@ class CpuDevice : public Device {
     const std::optional<std::int64_t> kilobytes = kilobytes_of("/proc/meminfo", "MemAvailable:");
     return kilobytes ? *kilobytes * 1024 : Device::available_bytes();
   }
+
+ private:
+  KeptBlocks blocks_ = {};
 };
 
 }  // namespace

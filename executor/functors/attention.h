@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "executor/functors/elements.h"
+#include "executor/functors/head_rows.h"
 #include "executor/functors/random.h"
 
 // Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022): no matrix of
@@ -15,6 +16,13 @@
 namespace cairn {
 
 inline constexpr int kMaxHeadDim = 512;
+
+// How rows of q, k, v, and of the output's gradient, are read.
+enum class AttentionRows {
+  kDenseReals,  // of the type that is computed in
+  kDenseBf16,
+  kStrided,
+};
 
 // q and out are [batch, tokens, heads, head_dim], k and v [batch, keys, kv_heads, head_dim].
 struct AttentionTensors {
@@ -39,6 +47,7 @@ struct AttentionTensors {
   bool has_sinks = false;
   double probability = 0.0;  // of dropping a score
   Elements random = {};      // int64: the seed
+  AttentionRows rows = AttentionRows::kStrided;
 
   CAIRN_HOST_DEVICE std::int64_t first_key(std::int64_t query) const {
     if (!is_causal || window == 0 || query < window) return 0;
@@ -47,25 +56,18 @@ struct AttentionTensors {
   CAIRN_HOST_DEVICE std::int64_t end_key(std::int64_t query) const {
     return is_causal && query + 1 < keys ? query + 1 : keys;
   }
-  CAIRN_HOST_DEVICE std::int64_t query_at(std::int64_t batch, std::int64_t query,
-                                          std::int64_t head) const {
-    return ((batch * tokens + query) * heads + head) * head_dim;
+  // Rows of what is written, in row-major order.
+  CAIRN_HOST_DEVICE std::int64_t query_row(std::int64_t batch, std::int64_t query,
+                                           std::int64_t head) const {
+    return (batch * tokens + query) * heads + head;
+  }
+  CAIRN_HOST_DEVICE std::int64_t key_row(std::int64_t batch, std::int64_t key,
+                                         std::int64_t kv_head) const {
+    return (batch * keys + key) * kv_heads + kv_head;
   }
   CAIRN_HOST_DEVICE std::int64_t logsumexp_at(std::int64_t batch, std::int64_t query,
                                               std::int64_t head) const {
     return (batch * heads + head) * logsumexp_rows + query;
-  }
-  CAIRN_HOST_DEVICE std::int64_t output_at(std::int64_t batch, std::int64_t query,
-                                           std::int64_t head) const {
-    return ((batch * tokens + query) * heads + head) * value_dim;
-  }
-  CAIRN_HOST_DEVICE std::int64_t key_at(std::int64_t batch, std::int64_t key,
-                                        std::int64_t kv_head) const {
-    return ((batch * keys + key) * kv_heads + kv_head) * head_dim;
-  }
-  CAIRN_HOST_DEVICE std::int64_t value_at(std::int64_t batch, std::int64_t key,
-                                          std::int64_t kv_head) const {
-    return ((batch * keys + key) * kv_heads + kv_head) * value_dim;
   }
   CAIRN_HOST_DEVICE std::int64_t kv_head_of(std::int64_t head) const {
     return head / (heads / kv_heads);
@@ -74,14 +76,10 @@ struct AttentionTensors {
                                          std::int64_t key) const {
     return ((batch * heads + head) * tokens + query) * keys + key;
   }
-  // Of the product, before a bias.
+  // Of the product of a query and a key, before a bias.
   template <class Real>
-  CAIRN_HOST_DEVICE Real bounded_score(std::int64_t query_begin, std::int64_t key_begin) const {
-    const Row query = row_from(q, query_begin);
-    const Row key = row_from(k, key_begin);
-    Real sum = Real(0);
-    for (std::int64_t d = 0; d < head_dim; ++d) sum += query.get<Real>(d) * key.get<Real>(d);
-    const Real scaled = sum * static_cast<Real>(scale);
+  CAIRN_HOST_DEVICE Real bounded_score(Real product) const {
+    const Real scaled = product * static_cast<Real>(scale);
     const Real c = static_cast<Real>(cap);
     return cap == 0.0 ? scaled : c * std::tanh(scaled / c);
   }
@@ -99,17 +97,36 @@ struct AttentionTensors {
   }
 };
 
+// f.at_index<Rows>(i), with what the rows are.
+template <class Real, class Functor>
+CAIRN_HOST_DEVICE void run_on_rows(const Functor& f, AttentionRows rows, std::int64_t i) {
+  switch (rows) {
+    case AttentionRows::kDenseReals:
+      return f.template at_index<DenseRows<Real>>(i);
+    case AttentionRows::kDenseBf16:
+      return f.template at_index<DenseRows<std::uint16_t>>(i);
+    case AttentionRows::kStrided:
+      return f.template at_index<StridedRows>(i);
+  }
+}
+
 // One query of one head for each index of [batch, heads, tokens].
 template <class Real>
 struct AttentionForward {
   AttentionTensors at = {};
   Elements out = {};
 
-  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const { run_on_rows<Real>(*this, at.rows, i); }
+
+  template <class Rows>
+  CAIRN_HOST_DEVICE void at_index(std::int64_t i) const {
     const std::int64_t query = i % at.tokens;
     const std::int64_t head = i / at.tokens % at.heads;
     const std::int64_t batch = i / at.tokens / at.heads;
     const std::int64_t kv_head = at.kv_head_of(head);
+    const auto q = Rows::of(at.q, batch, head)[query];
+    const Rows k = Rows::of(at.k, batch, kv_head);
+    const Rows v = Rows::of(at.v, batch, kv_head);
     Real sums[kMaxHeadDim];
     for (std::int64_t d = 0; d < at.value_dim; ++d) sums[d] = Real(0);
     bool is_first = !at.has_sinks;
@@ -118,21 +135,19 @@ struct AttentionForward {
     for (std::int64_t key = at.first_key(query); key < at.end_key(query); ++key) {
       const std::int64_t pair = at.pair_at(batch, query, head, key);
       const Real score =
-          at.bounded_score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head)) +
-          at.added_bias<Real>(pair);
-      const Real new_largest = is_first || score > largest ? score : largest;
-      const Real shrink = is_first ? Real(0) : std::exp(largest - new_largest);
-      const Real weight = std::exp(score - new_largest);
-      is_first = false;
-      total = total * shrink + weight;
-      const Real valued = weight * at.kept<Real>(pair);
-      const Row value = row_from(at.v, at.value_at(batch, key, kv_head));
-      for (std::int64_t d = 0; d < at.value_dim; ++d) {
-        sums[d] = sums[d] * shrink + valued * value.get<Real>(d);
+          at.bounded_score(dot<Real>(q, k[key], at.head_dim)) + at.added_bias<Real>(pair);
+      if (is_first || score > largest) {
+        const Real shrink = is_first ? Real(0) : std::exp(largest - score);
+        total *= shrink;
+        for (std::int64_t d = 0; d < at.value_dim; ++d) sums[d] *= shrink;
+        largest = score;
+        is_first = false;
       }
-      largest = new_largest;
+      const Real weight = std::exp(score - largest);
+      total += weight;
+      add_scaled(sums, weight * at.kept<Real>(pair), v[key], at.value_dim);
     }
-    const std::int64_t begin = at.output_at(batch, query, head);
+    const std::int64_t begin = at.query_row(batch, query, head) * at.value_dim;
     for (std::int64_t d = 0; d < at.value_dim; ++d) out.set<Real>(begin + d, sums[d] / total);
     at.logsumexp.set<Real>(at.logsumexp_at(batch, query, head), largest + std::log(total));
   }
@@ -150,16 +165,37 @@ struct AttentionDots {
   AttentionGradients of = {};
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
-    const AttentionTensors& at = of.at;
-    const std::int64_t begin =
-        at.output_at(i / at.tokens / at.heads, i % at.tokens, i / at.tokens % at.heads);
-    const Row out = row_from(of.out, begin);
-    const Row gradient = row_from(of.gradient, begin);
-    Real sum = Real(0);
-    for (std::int64_t d = 0; d < at.value_dim; ++d) sum += out.get<Real>(d) * gradient.get<Real>(d);
-    of.dots.set<Real>(i, sum);
+    const std::int64_t query = i % of.at.tokens;
+    const std::int64_t head = i / of.at.tokens % of.at.heads;
+    const std::int64_t batch = i / of.at.tokens / of.at.heads;
+    const StridedRow out = StridedRows::of(of.out, batch, head)[query];
+    const StridedRow gradient = StridedRows::of(of.gradient, batch, head)[query];
+    of.dots.set<Real>(i, dot<Real>(out, gradient, of.at.value_dim));
   }
 };
+
+// The rows of one head of queries, and of the keys and values that it reads.
+template <class Rows>
+struct AttentionHead {
+  std::int64_t batch = 0;
+  std::int64_t head = 0;
+  Rows q = {};
+  Rows k = {};
+  Rows v = {};
+  Rows gradient = {};
+};
+
+template <class Rows>
+CAIRN_HOST_DEVICE AttentionHead<Rows> attention_head(const AttentionGradients& of,
+                                                     std::int64_t batch, std::int64_t head) {
+  const std::int64_t kv_head = of.at.kv_head_of(head);
+  return {batch,
+          head,
+          Rows::of(of.at.q, batch, head),
+          Rows::of(of.at.k, batch, kv_head),
+          Rows::of(of.at.v, batch, kv_head),
+          Rows::of(of.gradient, batch, head)};
+}
 
 // One pair of query and key.
 template <class Real>
@@ -169,27 +205,21 @@ struct AttentionPair {
   Real slope = Real(1);        // of the score by what the cap bounds
 };
 
-template <class Real>
+template <class Real, class Rows>
 CAIRN_HOST_DEVICE AttentionPair<Real> attention_pair(const AttentionGradients& of,
-                                                     std::int64_t batch, std::int64_t query,
-                                                     std::int64_t head, std::int64_t key) {
+                                                     const AttentionHead<Rows>& head,
+                                                     std::int64_t query, std::int64_t key) {
   const AttentionTensors& at = of.at;
-  const std::int64_t kv_head = at.kv_head_of(head);
-  const std::int64_t pair = at.pair_at(batch, query, head, key);
-  const Real bounded =
-      at.bounded_score<Real>(at.query_at(batch, query, head), at.key_at(batch, key, kv_head));
-  const Real logsumexp = at.logsumexp.get<Real>(at.logsumexp_at(batch, query, head));
+  const std::int64_t pair = at.pair_at(head.batch, query, head.head, key);
+  const Real bounded = at.bounded_score(dot<Real>(head.q[query], head.k[key], at.head_dim));
+  const Real logsumexp = at.logsumexp.get<Real>(at.logsumexp_at(head.batch, query, head.head));
   const Real probability = std::exp(bounded + at.added_bias<Real>(pair) - logsumexp);
   const Real kept = at.kept<Real>(pair);
-  const Row gradient = row_from(of.gradient, at.output_at(batch, query, head));
-  const Row value = row_from(at.v, at.value_at(batch, key, kv_head));
-  Real along = Real(0);
-  for (std::int64_t d = 0; d < at.value_dim; ++d) {
-    along += gradient.get<Real>(d) * value.get<Real>(d);
-  }
-  const Real dot = of.dots.get<Real>((batch * at.heads + head) * at.tokens + query);
+  const Real along = dot<Real>(head.gradient[query], head.v[key], at.value_dim);
+  const Real dot_of_query =
+      of.dots.get<Real>((head.batch * at.heads + head.head) * at.tokens + query);
   const Real t = at.cap == 0.0 ? Real(0) : bounded / static_cast<Real>(at.cap);
-  return {probability * kept, probability * (along * kept - dot), Real(1) - t * t};
+  return {probability * kept, probability * (along * kept - dot_of_query), Real(1) - t * t};
 }
 
 // One query of one head for each index of [batch, heads, tokens].
@@ -199,19 +229,22 @@ struct AttentionQueryGradient {
   Elements query_gradient = {};
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    run_on_rows<Real>(*this, of.at.rows, i);
+  }
+
+  template <class Rows>
+  CAIRN_HOST_DEVICE void at_index(std::int64_t i) const {
     const AttentionTensors& at = of.at;
     const std::int64_t query = i % at.tokens;
-    const std::int64_t head = i / at.tokens % at.heads;
-    const std::int64_t batch = i / at.tokens / at.heads;
+    const AttentionHead<Rows> head =
+        attention_head<Rows>(of, i / at.tokens / at.heads, i / at.tokens % at.heads);
     Real sums[kMaxHeadDim];
     for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] = Real(0);
     for (std::int64_t key = at.first_key(query); key < at.end_key(query); ++key) {
-      const AttentionPair<Real> pair = attention_pair<Real>(of, batch, query, head, key);
-      const Real g = pair.gradient * pair.slope;
-      const Row row = row_from(at.k, at.key_at(batch, key, at.kv_head_of(head)));
-      for (std::int64_t d = 0; d < at.head_dim; ++d) sums[d] += g * row.get<Real>(d);
+      const AttentionPair<Real> pair = attention_pair<Real>(of, head, query, key);
+      add_scaled(sums, pair.gradient * pair.slope, head.k[key], at.head_dim);
     }
-    const std::int64_t begin = at.query_at(batch, query, head);
+    const std::int64_t begin = at.query_row(head.batch, query, head.head) * at.head_dim;
     for (std::int64_t d = 0; d < at.head_dim; ++d) {
       query_gradient.set<Real>(begin + d, sums[d] * static_cast<Real>(at.scale));
     }
@@ -227,6 +260,11 @@ struct AttentionKeyGradient {
   Elements value_gradient = {};
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
+    run_on_rows<Real>(*this, of.at.rows, i);
+  }
+
+  template <class Rows>
+  CAIRN_HOST_DEVICE void at_index(std::int64_t i) const {
     const AttentionTensors& at = of.at;
     const std::int64_t key = i % at.keys;
     const std::int64_t kv_head = i / at.keys % at.kv_heads;
@@ -236,25 +274,22 @@ struct AttentionKeyGradient {
     Real value_sums[kMaxHeadDim];
     for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] = Real(0);
     for (std::int64_t d = 0; d < at.value_dim; ++d) value_sums[d] = Real(0);
-    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+      const AttentionHead<Rows> head = attention_head<Rows>(of, batch, h);
       for (std::int64_t query = 0; query < at.tokens; ++query) {
         if (key < at.first_key(query) || key >= at.end_key(query)) continue;
-        const AttentionPair<Real> pair = attention_pair<Real>(of, batch, query, head, key);
-        const Real g = pair.gradient * pair.slope;
-        const Row q = row_from(at.q, at.query_at(batch, query, head));
-        const Row gradient = row_from(of.gradient, at.output_at(batch, query, head));
-        for (std::int64_t d = 0; d < at.head_dim; ++d) key_sums[d] += g * q.get<Real>(d);
-        for (std::int64_t d = 0; d < at.value_dim; ++d) {
-          value_sums[d] += pair.probability * gradient.get<Real>(d);
-        }
+        const AttentionPair<Real> pair = attention_pair<Real>(of, head, query, key);
+        add_scaled(key_sums, pair.gradient * pair.slope, head.q[query], at.head_dim);
+        add_scaled(value_sums, pair.probability, head.gradient[query], at.value_dim);
       }
     }
-    const std::int64_t k = at.key_at(batch, key, kv_head);
-    const std::int64_t v = at.value_at(batch, key, kv_head);
+    const std::int64_t row = at.key_row(batch, key, kv_head);
     for (std::int64_t d = 0; d < at.head_dim; ++d) {
-      key_gradient.set<Real>(k + d, key_sums[d] * static_cast<Real>(at.scale));
+      key_gradient.set<Real>(row * at.head_dim + d, key_sums[d] * static_cast<Real>(at.scale));
     }
-    for (std::int64_t d = 0; d < at.value_dim; ++d) value_gradient.set<Real>(v + d, value_sums[d]);
+    for (std::int64_t d = 0; d < at.value_dim; ++d) {
+      value_gradient.set<Real>(row * at.value_dim + d, value_sums[d]);
+    }
   }
 };
 
@@ -277,7 +312,8 @@ struct AttentionBiasGradient {
     const std::int64_t begin = has_one_sample ? 0 : sample;
     const std::int64_t end = has_one_sample ? batch_count : sample + 1;
     for (std::int64_t batch = begin; batch < end; ++batch) {
-      sum += attention_pair<Real>(of, batch, query, head, key).gradient;
+      const auto rows = attention_head<StridedRows>(of, batch, head);
+      sum += attention_pair<Real>(of, rows, query, key).gradient;
     }
     bias_gradient.set<Real>(i, sum);
   }

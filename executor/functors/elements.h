@@ -71,11 +71,29 @@ struct Elements {
   // As Real, which is float, or double where a tensor is of that type.
   template <class Real>
   CAIRN_HOST_DEVICE Real get(std::int64_t i) const {
-    return element_as<Real>(data, type, position(i));
+    if (is_dense_float()) return static_cast<Real>(static_cast<const float*>(data)[i]);
+    return get_any<Real>(i);
   }
 
   template <class Real>
   CAIRN_HOST_DEVICE void set(std::int64_t i, Real value) const {
+    if (is_dense_float()) {
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+    } else {
+      set_any<Real>(i, value);
+    }
+  }
+
+  // What is met most often, for a compiler to see it in a loop.
+  CAIRN_HOST_DEVICE bool is_dense_float() const { return is_dense && type == DataType::kFloat32; }
+
+  template <class Real>
+  CAIRN_HOST_DEVICE_CALL Real get_any(std::int64_t i) const {
+    return element_as<Real>(data, type, position(i));
+  }
+
+  template <class Real>
+  CAIRN_HOST_DEVICE_CALL void set_any(std::int64_t i, Real value) const {
     const std::int64_t p = position(i);
     switch (type) {
       case DataType::kFloat32:
@@ -113,23 +131,5 @@ struct Elements {
     }
   }
 };
-
-// Elements of the last dim, from one on: no division is needed to find the next.
-struct Row {
-  const void* data = nullptr;
-  DataType type = DataType::kFloat32;
-  std::int64_t first = 0;
-  std::int64_t stride = 1;
-
-  template <class Real>
-  CAIRN_HOST_DEVICE Real get(std::int64_t i) const {
-    return element_as<Real>(data, type, first + i * stride);
-  }
-};
-
-CAIRN_HOST_DEVICE inline Row row_from(const Elements& elements, std::int64_t i) {
-  return {elements.data, elements.type, elements.position(i),
-          elements.is_dense || elements.rank == 0 ? 1 : elements.strides[elements.rank - 1]};
-}
 
 }  // namespace cairn

@@ -9,5 +9,5 @@
 #define CAIRN_HOST_DEVICE_CALL __noinline__ __host__ __device__
 #else
 #define CAIRN_HOST_DEVICE
-#define CAIRN_HOST_DEVICE_CALL
+#define CAIRN_HOST_DEVICE_CALL [[gnu::noinline]]
 #endif

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "executor/kernels/kernels.h"
 
@@ -38,6 +40,17 @@ std::int64_t kv_heads_of(const Op& op) {
 
 std::int64_t head_dim_of(const Array& x, std::int64_t heads) { return last_dim(by_head(x, heads)); }
 
+AttentionRows rows_of_all(std::initializer_list<Elements> tensors) {
+  const auto are_dense = [&](DataType type) {
+    return std::all_of(tensors.begin(), tensors.end(),
+                       [&](const Elements& x) { return x.type == type && x.strides[3] == 1; });
+  };
+  const DataType type = tensors.begin()->type;
+  if (!are_dense(type)) return AttentionRows::kStrided;
+  if (type == DataType::kBFloat16) return AttentionRows::kDenseBf16;
+  return type == statistics_type(type) ? AttentionRows::kDenseReals : AttentionRows::kStrided;
+}
+
 AttentionTensors attention_tensors(const Op& op, const std::vector<Array>& inputs,
                                    const Extras& extras) {
   const Array q = by_head(inputs[0], heads_of(op));
@@ -62,6 +75,7 @@ AttentionTensors attention_tensors(const Op& op, const std::vector<Array>& input
       .has_bias = extras.bias.is_there(),
       .has_sinks = extras.sinks.is_there(),
       .probability = op.attributes.probability};
+  at.rows = rows_of_all({at.q, at.k, at.v});
   if (at.has_bias) {
     const Array seen = part_of_dim(extras.bias, 3, 0, at.keys);
     at.bias = elements(broadcast(seen, {q.shape[0], at.heads, at.tokens, at.keys}));
@@ -167,7 +181,7 @@ void launch_gradients(BackwardRun& run, const AttentionGradients& of) {
 }
 
 void run_backward(BackwardRun& run, const Extras& extras) {
-  const AttentionTensors at = attention_tensors(run.op, run.inputs, extras);
+  AttentionTensors at = attention_tensors(run.op, run.inputs, extras);
   const Array& q = run.inputs[0];
   const Array dots = run.memory.make(statistics_type(q.type), {q.shape[0], at.heads, at.tokens});
   run.workspaces = {dots};
@@ -177,8 +191,10 @@ void run_backward(BackwardRun& run, const Extras& extras) {
     if (!run.wants[i]) run.workspaces.push_back(gradient);
     run.gradients[i].array = std::move(gradient);
   }
-  const AttentionGradients of{at, elements(by_head(run.outputs[0], at.heads)),
-                              elements(by_head(run.output_gradients[0], at.heads)), elements(dots)};
+  const Elements gradient = elements(by_head(run.output_gradients[0], at.heads));
+  at.rows = rows_of_all({at.q, at.k, at.v, gradient});
+  const AttentionGradients of{at, elements(by_head(run.outputs[0], at.heads)), gradient,
+                              elements(dots)};
   with_real(q.type, [&](auto real) { launch_gradients<decltype(real)>(run, of); });
 }
 
