@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "export/forward_runs.h"
 #include "export/traps.h"
 #include "graph/error.h"
 #include "planner/budget_search.h"
@@ -23,6 +24,7 @@ class Exporting {
   }
 
   ExportAnswer answer() {
+    check_library();
     price_chosen();
     if (answer_.request.is_best) {
       find_best();
@@ -43,6 +45,15 @@ class Exporting {
   }
 
  private:
+  // Of a graph that a family made; of others nothing is known.
+  void check_library() const {
+    const std::string& library = answer_.request.library;
+    if (target_.library.empty() || library.empty() || library == target_.library) return;
+    throw InputError(
+        fmt::format("{}: expected a model as library '{}' runs it, found {} as '{}' runs it",
+                    target_.name, target_.library, answer_.request.model, library));
+  }
+
   Setting setting(Extent extent) const {
     Setting setting = answer_.request.setting;
     setting.extent = extent;
@@ -136,23 +147,8 @@ class Exporting {
     answer_.verdict = fits() ? ExportVerdict::kApproximated : ExportVerdict::kRefused;
   }
 
-  // 1 and, of the op of the layer that runs again most often, how often.
-  void count_runs() {
-    const Evaluation& evaluation = answer_.exported.evaluation;
-    std::vector<std::int64_t> recomputes(graph_.ops.size(), 0);
-    for (const Step& step : evaluation.schedule.steps) {
-      if (step.kind == StepKind::kRecompute && step.micro_batch == 0) {
-        ++recomputes[index(step.op)];
-      }
-    }
-    for (const ModelLayer& layer : answer_.exported.layers.layers) {
-      answer_.layer_runs.push_back(
-          1 + *std::max_element(recomputes.begin() + layer.begin, recomputes.begin() + layer.end));
-    }
-  }
-
   void finish() {
-    count_runs();
+    count_forward_runs(answer_);
     answer_.traps = export_traps(answer_);
     if (answer_.verdict != ExportVerdict::kRefused) answer_.text = target_.write(answer_);
   }

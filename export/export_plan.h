@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "export/layer_plan.h"
@@ -54,7 +55,10 @@ struct ExportAnswer {
   bool is_in_time = false;                // slowdowns are of time, else of FLOPs
   std::int64_t limit_bytes = 0;           // of the peak
   std::int64_t keep_all_peak_bytes = 0;
-  std::vector<std::int64_t> layer_runs = {};  // by layer: forwards in a forward and backward pass
+  // Forwards in a forward and backward pass: by layer, and of modules that are regions, or with
+  // others a region, inside of layers or outside.
+  std::vector<std::int64_t> layer_runs = {};
+  std::vector<std::pair<std::string, std::int64_t>> module_runs = {};
   std::vector<std::string> traps = {};
   std::string text = {};  // "" where refused
 };

@@ -25,6 +25,8 @@ struct ExportTarget {
   std::string_view name = {};      // as --to takes it
   std::string_view title = {};     // whose it is: "Hugging Face Transformers"
   std::string_view versions = {};  // for which the emitted text holds
+  // Whose code of a model it runs, as families name it: "hf"; "": any.
+  std::string_view library = {};
   Vocabulary vocabulary = {};
   Extent extent = Extent::kPrefix;  // of its recomputes
   CheckpointBehaviour behaviour = {};

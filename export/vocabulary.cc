@@ -251,12 +251,12 @@ std::vector<std::string> vocabulary_words(const Vocabulary& vocabulary) {
   const auto say = [&](bool can, const char* what) {
     if (can) words.emplace_back(what);
   };
-  say(vocabulary.all_layers, "all layers");
+  say(vocabulary.all_layers && !vocabulary.any_layers, "all layers");
   say(vocabulary.every_kth == EveryKth::kFromFirst, "every k-th from layer 0");
   say(vocabulary.every_kth == EveryKth::kFromKth, "every k-th from layer k - 1");
   say(vocabulary.first_layers, "the first n");
   say(vocabulary.any_layers, "any layers");
-  say(vocabulary.equal_runs && vocabulary.equal_runs_divide, "equal runs without a rest");
+  say(vocabulary.equal_runs && vocabulary.equal_runs_divide, "even runs");
   say(vocabulary.equal_runs && !vocabulary.equal_runs_divide, "equal runs");
   say(vocabulary.any_runs, "runs");
   say(vocabulary.nested, "nested runs");

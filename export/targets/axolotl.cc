@@ -43,6 +43,7 @@ ExportTarget axolotl_target() {
   return {.name = "axolotl",
           .title = "Axolotl",
           .versions = "axolotl 0.19",
+          .library = "hf",
           .vocabulary = {.keep_attention = true},
           .extent = Extent::kPrefix,
           .write = write,

@@ -140,6 +140,7 @@ ExportTarget hf_target() {
       .name = "hf",
       .title = "Hugging Face Transformers: Trainer, TRL, PEFT",
       .versions = "transformers >= 4.53; every_n_layers >= 5.17",
+      .library = "hf",
       .vocabulary = {.every_kth = EveryKth::kFromFirst, .any_layers = true, .needs_modules = true},
       .extent = Extent::kPrefix,
       .write = write,

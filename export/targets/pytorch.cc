@@ -131,7 +131,7 @@ constexpr std::string_view kCheck = R"(
 
 def check_plan(model, step):
     """Applies the plan to a model, and checks in one `step()`, which has to run forward and backward
-    once, that each layer runs as often as planned. For tests: the counters stay."""
+    once, that each module runs as often as planned. For tests: the counters stay."""
     runs = collections.Counter()
 
     def counted(path, forward):
@@ -141,13 +141,13 @@ def check_plan(model, step):
 
         return run
 
-    for path in LAYER_RUNS:
+    for path in FORWARD_RUNS:
         module = model.get_submodule(path)
         module.forward = counted(path, module.forward)
     apply_plan(model)
     step()
-    wrong = {path: runs[path] for path in LAYER_RUNS if runs[path] != LAYER_RUNS[path]}
-    assert not wrong, f"forward runs differ from LAYER_RUNS: {wrong}"
+    wrong = {path: runs[path] for path in FORWARD_RUNS if runs[path] != FORWARD_RUNS[path]}
+    assert not wrong, f"forward runs differ from FORWARD_RUNS: {wrong}"
 )";
 
 // The regions of a plan as checkpoint calls: those inside a layer of a run are calls of their own.
@@ -253,18 +253,20 @@ std::string kept_text(const ExportAnswer& answer) {
   return items.lines();
 }
 
-std::string layer_runs_text(const ExportAnswer& answer) {
+std::string forward_runs_text(const ExportAnswer& answer) {
   PythonItems items;
   const std::vector<ModelLayer>& layers = answer.exported.layers.layers;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const std::int64_t runs = answer.layer_runs[i];
-    if (layers[i].list.empty()) {
-      items.add(fmt::format("(\"{}\", {})", layers[i].path, runs));
+  const auto add = [&](const std::string& path, std::int64_t runs) {
+    const ModelLayer* const layer = layer_of_path(layers, path);
+    const std::string item = fmt::format("({}, {})", python_path(path, layer), runs);
+    if (layer == nullptr) {
+      items.add(item);
     } else {
-      items.add(layers[i].list, layers[i].number,
-                fmt::format("({}, {})", python_path(layers[i].path, &layers[i]), runs));
+      items.add(layer->list, layer->number, item);
     }
-  }
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i) add(layers[i].path, answer.layer_runs[i]);
+  for (const auto& [path, runs] : answer.module_runs) add(path, runs);
   return items.lines();
 }
 
@@ -289,8 +291,8 @@ std::string write(const ExportAnswer& answer) {
     text += "# Kernels whose results are kept from forward, by the module that calls them.\n";
     text += std::string(kKeepPolicy) + "KEPT = [\n" + kept_text(answer) + "]\n";
   }
-  text += "# How often each layer's forward runs in a forward and backward pass.\n";
-  text += "LAYER_RUNS = dict([\n" + layer_runs_text(answer) + "])\n\n";
+  text += "# How often forwards run in a forward and backward pass.\n";
+  text += "FORWARD_RUNS = dict([\n" + forward_runs_text(answer) + "])\n\n";
   if (calls.has_keeps) text += kKeepCode;
   text += calls.has_runs ? kRunClass : kWrapForward;
   text += "\ndef apply_plan(model):\n";
@@ -339,7 +341,7 @@ std::vector<std::string> traps(const ExportAnswer& answer) {
 ExportTarget pytorch_target() {
   return {.name = "pytorch",
           .title = "PyTorch's torch.utils.checkpoint, around modules of a model",
-          .versions = "torch >= 2.4",
+          .versions = "torch 2.13",
           .vocabulary = {.any_layers = true,
                          .any_runs = true,
                          .nested = true,

@@ -5,7 +5,7 @@ import json
 import torch
 from conftest import run_cairn
 
-BATCH, TOKENS = 2, 16
+BATCH, TOKENS = 2, 64
 SIZE = ["--batch", BATCH, "--tokens", TOKENS, "--precision", "fp32", "--optimizer", "sgd"]
 
 
