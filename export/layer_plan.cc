@@ -235,7 +235,8 @@ std::string layer_plan_words(const LayerPlan& plan) {
     case PlanKind::kNested:
       return fmt::format("{} runs of layers, with regions inside", plan.regions.size());
     case PlanKind::kKeepLists:
-      return fmt::format("{} regions, with lists of what they keep", plan.regions.size());
+      if (plan.regions.size() == count) return fmt::format("all {} layers, with keep lists", count);
+      return fmt::format("{} regions with keep lists", plan.regions.size());
     case PlanKind::kParts:
       return fmt::format("{} regions, some of them parts of layers", plan.regions.size());
     case PlanKind::kOtherOrder:

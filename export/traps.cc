@@ -77,7 +77,7 @@ std::vector<std::string> export_traps(const ExportAnswer& answer) {
       traps.emplace_back(
           "the layers have dropout, and this trainer's recompute draws other masks than forward: "
           "gradients are silently wrong; set dropout to 0");
-    } else if (behaviour.is_torch) {
+    } else if (behaviour.is_torch && !behaviour.is_reentrant) {
       traps.emplace_back(
           "the layers have dropout: with preserve_rng_state=False gradients would be silently "
           "wrong");
