@@ -21,6 +21,7 @@ struct Command {
 Command add_fit_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);
 Command add_simulate_command(CLI::App& app);
+Command add_export_command(CLI::App& app);
 Command add_run_command(CLI::App& app);
 Command add_diff_command(CLI::App& app);
 Command add_show_command(CLI::App& app);

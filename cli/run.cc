@@ -22,10 +22,10 @@ namespace {
 constexpr std::size_t kHelpColumn = 26;
 
 std::vector<Command> add_commands(CLI::App& app) {
-  return {add_fit_command(app),    add_plan_command(app),   add_simulate_command(app),
-          add_run_command(app),    add_diff_command(app),   add_show_command(app),
-          add_import_command(app), add_models_command(app), add_recipes_command(app),
-          add_gpus_command(app),   add_check_command(app)};
+  return {add_fit_command(app),     add_plan_command(app),   add_simulate_command(app),
+          add_export_command(app),  add_run_command(app),    add_diff_command(app),
+          add_show_command(app),    add_import_command(app), add_models_command(app),
+          add_recipes_command(app), add_gpus_command(app),   add_check_command(app)};
 }
 
 void describe(CLI::App& app) {

@@ -62,6 +62,13 @@ COMMANDS = {
              [*TINY_GPT, "--alone"],
              [*TINY_GPT, "--optimizer", "sgd", "--learning-rate", "1e30"],
              [SMALL_GRAPH, "--checkpointing", "sqrt"]]),
+    "export": ([EVERY, MODEL, "cairn export"],
+               [["gpt2", "--checkpointing", "uniform:2", "--to", "hf", "--gpu", "rtx4090"],
+                ["gpt2", "--to", "megatron", "--best", "--budget", "90%"],
+                ["gpt2", "--to", "axolotl", "--best", "--budget", "1MiB"], ["--list"],
+                [PLAIN_GRAPH, "--checkpointing", "every-layer", "--to", "json"],
+                *[recipe + ["--checkpointing", "every-layer", "--to", "hf"]
+                  for recipe in RECIPES]]),
     "show": ([EVERY, MODEL, "cairn show"], [["gpt2"], [PLAIN_GRAPH], *RECIPES]),
     "models": ([EVERY, "cairn models"], [["gpt2"], ["no such model"]]),
     "recipes": ([EVERY, "cairn recipes"], [[], ["no such recipe"]]),

@@ -1,0 +1,26 @@
+#include "export/targets.h"
+
+#include <fmt/format.h>
+
+#include "graph/error.h"
+
+namespace cairn {
+
+const std::vector<ExportTarget>& export_targets() {
+  static const std::vector<ExportTarget> targets = {
+      pytorch_target(), hf_target(), axolotl_target(), megatron_target(), json_target(),
+  };
+  return targets;
+}
+
+const ExportTarget& find_export_target(std::string_view name) {
+  std::vector<std::string> names;
+  for (const ExportTarget& target : export_targets()) {
+    if (target.name == name) return target;
+    names.emplace_back(target.name);
+  }
+  throw InputError(fmt::format("--to: expected one of {}, found '{}'{}", join_names(names), name,
+                               did_you_mean(name, names)));
+}
+
+}  // namespace cairn

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "export/export_plan.h"
+
+namespace cairn {
+
+// What may go wrong with this very plan at this target: only what is true of it.
+std::vector<std::string> export_traps(const ExportAnswer& answer);
+
+}  // namespace cairn
