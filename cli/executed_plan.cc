@@ -127,13 +127,13 @@ SimulatedPlan simulated_plan(const Graph& graph, const Evaluation& evaluation) {
           .later = evaluation.trace.steps};
 }
 
-ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated) {
+namespace {
+
+// All training steps, until a loss is not finite. The executor's memory is given back behind them.
+void run_steps(const Execution& execution, const SimulatedPlan& simulated, ExecutedPlan& executed) {
   const Graph& graph = execution.graph;
   const Schedule& schedule = simulated.schedule;
-  execution.device.begin_footprint_peak();
-  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
   Executor executor(graph, schedule, execution.device, execution.options);
-  ExecutedPlan executed;
   for (std::int64_t i = 0; i < execution.step_count; ++i) {
     if (execution.text != nullptr) execution.text->load(executor, i);
     GradientHashes hashes;
@@ -146,8 +146,20 @@ ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simul
     executed.timed.push_back(std::move(step));
     if (!is_finite(executed)) break;
   }
-  executed.footprint_bytes = execution.device.peak_footprint_bytes() - footprint_before_bytes;
-  add_times(graph, schedule, executed);
+  executed.footprint_bytes = execution.device.peak_footprint_bytes();
+}
+
+}  // namespace
+
+ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated) {
+  Device& device = execution.device;
+  ExecutedPlan executed;
+  device.begin_footprint_peak();
+  run_steps(execution, simulated, executed);
+  // What is left then is no tensor's: code, and buffers of a BLAS, which the first products fill.
+  device.begin_footprint_peak();
+  executed.footprint_bytes -= device.footprint_bytes();
+  add_times(execution.graph, simulated.schedule, executed);
   return executed;
 }
 

@@ -62,7 +62,7 @@ struct ExecutedPlan {
   std::int64_t simulated_peak_bytes = 0;
   std::int64_t measured_peak_bytes = 0;
   std::optional<BytesDifference> bytes_difference = {};
-  std::int64_t footprint_bytes = 0;  // of the process, what the run added to it at most
+  std::int64_t footprint_bytes = 0;  // of the process: at most, over what it keeps of the run
   // All but the first, which makes states and touches memory first; that where it is alone.
   std::vector<ExecutedStep> timed = {};
   std::int64_t step_ns = 0;  // their median
