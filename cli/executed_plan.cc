@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "cli/step_names.h"
 #include "executor/functors/elements.h"
 #include "graph/error.h"
+#include "graph/ops/op_kind.h"
 #include "sim/simulator.h"
 
 namespace cairn {
@@ -64,7 +66,29 @@ KindTimes times_by_kind(const Schedule& schedule, const std::vector<MeasuredStep
   return times;
 }
 
-void add_times(const Schedule& schedule, ExecutedPlan& executed) {
+std::vector<OpKindTime> times_by_op_kind(const Graph& graph, const Schedule& schedule,
+                                         const std::vector<MeasuredStep>& steps) {
+  std::map<std::string_view, OpKindTime> times;
+  for (const MeasuredStep& measured : steps) {
+    const Step& step = schedule.steps[measured.step];
+    if (step.op == kNoOp) continue;
+    OpKindTime& time = times[graph.op(step.op).kind->name];
+    std::int64_t& total_ns = step.kind == StepKind::kCompute     ? time.forward_ns
+                             : step.kind == StepKind::kRecompute ? time.recompute_ns
+                                                                 : time.backward_ns;
+    total_ns += measured.time_ns * times_run(schedule, step);
+  }
+  std::vector<OpKindTime> sorted;
+  for (auto& [op_kind, time] : times) {
+    time.op_kind = op_kind;
+    sorted.push_back(time);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const OpKindTime& a, const OpKindTime& b) { return all_ns(a) > all_ns(b); });
+  return sorted;
+}
+
+void add_times(const Graph& graph, const Schedule& schedule, ExecutedPlan& executed) {
   std::vector<std::pair<std::int64_t, std::size_t>> order;
   for (std::size_t i = 0; i < executed.timed.size(); ++i) {
     order.emplace_back(executed.timed[i].time_ns, i);
@@ -73,6 +97,7 @@ void add_times(const Schedule& schedule, ExecutedPlan& executed) {
   const ExecutedStep& median = executed.timed[order[(order.size() - 1) / 2].second];
   executed.step_ns = median.time_ns;
   executed.kind_ns = times_by_kind(schedule, median.steps);
+  executed.op_kinds = times_by_op_kind(graph, schedule, median.steps);
 }
 
 void hold_against(const Graph& graph, const Schedule& schedule,
@@ -90,6 +115,10 @@ void hold_against(const Graph& graph, const Schedule& schedule,
 
 }  // namespace
 
+std::int64_t all_ns(const OpKindTime& time) {
+  return time.forward_ns + time.recompute_ns + time.backward_ns;
+}
+
 bool is_finite(const ExecutedPlan& executed) { return std::isfinite(executed.losses.back()); }
 
 SimulatedPlan simulated_plan(const Graph& graph, const Evaluation& evaluation) {
@@ -98,13 +127,13 @@ SimulatedPlan simulated_plan(const Graph& graph, const Evaluation& evaluation) {
           .later = evaluation.trace.steps};
 }
 
-ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated) {
+namespace {
+
+// All training steps, until a loss is not finite. The executor's memory is given back behind them.
+void run_steps(const Execution& execution, const SimulatedPlan& simulated, ExecutedPlan& executed) {
   const Graph& graph = execution.graph;
   const Schedule& schedule = simulated.schedule;
-  execution.device.begin_footprint_peak();
-  const std::int64_t footprint_before_bytes = execution.device.footprint_bytes();
   Executor executor(graph, schedule, execution.device, execution.options);
-  ExecutedPlan executed;
   for (std::int64_t i = 0; i < execution.step_count; ++i) {
     if (execution.text != nullptr) execution.text->load(executor, i);
     GradientHashes hashes;
@@ -117,8 +146,20 @@ ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simul
     executed.timed.push_back(std::move(step));
     if (!is_finite(executed)) break;
   }
-  executed.footprint_bytes = execution.device.peak_footprint_bytes() - footprint_before_bytes;
-  add_times(schedule, executed);
+  executed.footprint_bytes = execution.device.peak_footprint_bytes();
+}
+
+}  // namespace
+
+ExecutedPlan execute_plan(const Execution& execution, const SimulatedPlan& simulated) {
+  Device& device = execution.device;
+  ExecutedPlan executed;
+  device.begin_footprint_peak();
+  run_steps(execution, simulated, executed);
+  // What is left then is no tensor's: code, and buffers of a BLAS, which the first products fill.
+  device.begin_footprint_peak();
+  executed.footprint_bytes -= device.footprint_bytes();
+  add_times(execution.graph, simulated.schedule, executed);
   return executed;
 }
 

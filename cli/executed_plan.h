@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/gradient_hashes.h"
@@ -45,6 +46,15 @@ struct BytesDifference {
 inline constexpr std::size_t kExecutedKindCount = 4;  // forward, recompute, backward, optimizer
 using KindTimes = std::array<std::int64_t, kExecutedKindCount>;
 
+// Of the ops of one kind, in one training step.
+struct OpKindTime {
+  std::string_view op_kind = {};
+  std::int64_t forward_ns = 0;
+  std::int64_t recompute_ns = 0;
+  std::int64_t backward_ns = 0;
+};
+std::int64_t all_ns(const OpKindTime& time);
+
 struct ExecutedPlan {
   std::vector<double> losses = {};  // one a training step; of one that is not finite no more follow
   std::vector<GradientHashes> gradients = {};
@@ -52,11 +62,13 @@ struct ExecutedPlan {
   std::int64_t simulated_peak_bytes = 0;
   std::int64_t measured_peak_bytes = 0;
   std::optional<BytesDifference> bytes_difference = {};
-  std::int64_t footprint_bytes = 0;  // of the process, what the run added to it at most
+  std::int64_t footprint_bytes = 0;  // of the process: at most, over what it keeps of the run
   // All but the first, which makes states and touches memory first; that where it is alone.
   std::vector<ExecutedStep> timed = {};
   std::int64_t step_ns = 0;  // their median
-  KindTimes kind_ns = {};    // of the training step whose time that is
+  // Of the training step whose time that is; all kinds of ops, the longest first.
+  KindTimes kind_ns = {};
+  std::vector<OpKindTime> op_kinds = {};
 };
 
 bool is_finite(const ExecutedPlan& executed);

@@ -36,6 +36,13 @@ Json executed_json(const Evaluation& evaluation, const ExecutedPlan& executed) {
   json["footprint_bytes"] = executed.footprint_bytes;
   json["step_ns"] = executed.step_ns;
   for (std::size_t i = 0; i < kExecutedKindCount; ++i) json[kKindKeys[i]] = executed.kind_ns[i];
+  json["op_kinds"] = Json::array();
+  for (const OpKindTime& time : executed.op_kinds) {
+    json["op_kinds"].push_back({{"kind", time.op_kind},
+                                {"forward_ns", time.forward_ns},
+                                {"recompute_ns", time.recompute_ns},
+                                {"backward_ns", time.backward_ns}});
+  }
   json["losses"] = Json::array();
   for (const double loss : executed.losses) json["losses"].push_back(number_or_null(loss));
   return json;

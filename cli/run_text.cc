@@ -13,6 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kFirstLosses = 4;
+constexpr std::size_t kMostOpKinds = 8;  // and one row of all others
 constexpr std::array<std::string_view, kExecutedKindCount> kKindNames = {"forward", "recompute",
                                                                          "backward", "optimizer"};
 
@@ -156,6 +157,43 @@ std::string times_text(const RunReport& report) {
   return text;
 }
 
+// The kinds that took the most, and all others in one row.
+std::vector<OpKindTime> op_kind_rows(std::vector<OpKindTime> times, const std::string& others) {
+  if (times.size() <= kMostOpKinds + 1) return times;
+  OpKindTime rest{.op_kind = others};
+  for (std::size_t i = kMostOpKinds; i < times.size(); ++i) {
+    rest.forward_ns += times[i].forward_ns;
+    rest.recompute_ns += times[i].recompute_ns;
+    rest.backward_ns += times[i].backward_ns;
+  }
+  times.resize(kMostOpKinds);
+  times.push_back(rest);
+  return times;
+}
+
+std::string op_kinds_text(const RunReport& report) {
+  const ExecutedPlan& executed = report.executed;
+  const std::string others = fmt::format(
+      "{} others", executed.op_kinds.size() - std::min(executed.op_kinds.size(), kMostOpKinds));
+  const std::vector<OpKindTime> rows = op_kind_rows(executed.op_kinds, others);
+  const bool recomputes = std::any_of(rows.begin(), rows.end(),
+                                      [](const OpKindTime& row) { return row.recompute_ns > 0; });
+  Table table{.columns = {{"Time by op kind, " + report.evaluation.name, Align::kLeft, 15},
+                          {"forward", Align::kRight}}};
+  if (recomputes) table.columns.push_back({"recompute", Align::kRight});
+  table.columns.push_back({"backward", Align::kRight});
+  table.columns.push_back({"of the step", Align::kRight});
+  const auto text = [](std::int64_t ns) { return ns == 0 ? "" : duration_text(ns); };
+  for (const OpKindTime& row : rows) {
+    std::vector<std::string> cells = {"  " + std::string(row.op_kind), text(row.forward_ns)};
+    if (recomputes) cells.push_back(text(row.recompute_ns));
+    cells.push_back(text(row.backward_ns));
+    cells.push_back(share_text(all_ns(row), executed.step_ns));
+    table.rows.push_back(std::move(cells));
+  }
+  return table_text(table);
+}
+
 std::string losses_text(const std::vector<double>& losses) {
   std::string text;
   for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -189,6 +227,7 @@ std::string run_text(const RunReport& report) {
   text += "\n" + peaks_text(report);
   text += "\n" + footprints_text(report);
   text += "\n" + times_text(report);
+  text += "\n" + op_kinds_text(report);
   text += "\n" + compared_text(report);
   if (!report.notes.empty()) text += "\n";
   for (const std::string& note : report.notes) text += labelled_text("Note: ", note);

@@ -29,4 +29,10 @@ std::int64_t Device::mark() {
 
 std::int64_t Device::elapsed_ns(std::int64_t begin, std::int64_t end) { return end - begin; }
 
+void Device::wait_since(std::chrono::steady_clock::time_point begin, std::int64_t ns) {
+  synchronize();
+  // In a loop: what sleeps wakes up late.
+  while (std::chrono::steady_clock::now() - begin < std::chrono::nanoseconds(ns)) continue;
+}
+
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -73,6 +74,10 @@ class Device {
   // device's own clock. Only the last 1,000 marks can be asked for.
   virtual std::int64_t mark();
   virtual std::int64_t elapsed_ns(std::int64_t begin, std::int64_t end);
+  // Returns when all that was handed over is done, and not before `ns` have passed since `begin`.
+  // By the host's clock on every device: between two marks they have passed by the device's own
+  // too.
+  virtual void wait_since(std::chrono::steady_clock::time_point begin, std::int64_t ns);
   // Of the process: its resident set, or what it uses of the device's memory.
   virtual std::int64_t footprint_bytes() const = 0;
   // The largest since begin_footprint_peak, where the machine counts that; else what is now.

@@ -1,5 +1,6 @@
 #include "executor/workspaces.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "executor/device.h"
@@ -26,6 +27,7 @@ class IdleDevice : public Device {
   void launch(int, const void*, std::int64_t) override {}
   void multiply(const MatrixProduct&) override {}
   void synchronize() override {}
+  void wait_since(std::chrono::steady_clock::time_point, std::int64_t) override {}
   std::int64_t footprint_bytes() const override { return 0; }
 
  private:

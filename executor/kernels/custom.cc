@@ -1,7 +1,11 @@
+#include <chrono>
+#include <optional>
+
 #include "executor/kernels/kernels.h"
 
-// Ops of which only bytes are known: a kernel that mixes all it reads into all it makes, so that a
-// tensor that was not rebuilt, or not as it was, shows in every number after it.
+// Ops of which only bytes and costs are known: a kernel that mixes all it reads into all it makes,
+// so that a tensor that was not rebuilt, or not as it was, shows in every number after it. Where
+// the graph states a time, it goes on until that has passed; the numbers do not depend on it.
 
 namespace cairn {
 namespace {
@@ -84,8 +88,27 @@ void custom_backward(BackwardRun& run) {
   run.workspaces = {run.memory.make_bytes(run.op.backward_workspace_bytes)};
 }
 
+// The work, and then nothing until the stated time has passed since its begin.
+template <class Work>
+void last_stated_time(Device& device, const Cost& cost, const Work& work) {
+  const std::optional<std::int64_t> time_ns = known_time_ns(cost);
+  if (!time_ns) return work();
+  device.synchronize();  // the device, too, has then begun the step
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  device.wait_since(begin, *time_ns);
+}
+
+void timed_forward(ForwardRun& run) {
+  last_stated_time(run.memory.device(), run.op.forward, [&] { custom_forward(run); });
+}
+
+void timed_backward(BackwardRun& run) {
+  last_stated_time(run.memory.device(), run.op.backward, [&] { custom_backward(run); });
+}
+
 }  // namespace
 
-std::vector<Kernel> custom_kernels() { return {{"custom", custom_forward, custom_backward}}; }
+std::vector<Kernel> custom_kernels() { return {{"custom", timed_forward, timed_backward}}; }
 
 }  // namespace cairn

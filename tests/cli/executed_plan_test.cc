@@ -5,7 +5,10 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string_view>
 
+#include "graph/ops/op_kind.h"
 #include "planner/plan_for_budget.h"
 #include "sim/simulator.h"
 #include "tests/executor/faulty_device.h"
@@ -89,6 +92,35 @@ TEST_CASE("a wrong rule of the simulator shows in the first step that it is abou
     CHECK(difference->training_step == 1);
     CHECK(difference->place == "optimizer step");
   }
+}
+
+TEST_CASE("the times of all op kinds are those of forward, recompute and backward") {
+  const Graph graph = small_gpt(2).graph;
+  const Evaluation evaluation = every_layer(graph);
+  const std::unique_ptr<Device> device = make_cpu_device();
+  const ExecutedPlan executed = execute_plan({.graph = graph, .device = *device, .step_count = 4},
+                                             simulated_plan(graph, evaluation));
+  std::set<std::string_view> kinds;
+  for (const Op& op : graph.ops) kinds.insert(op.kind->name);
+  std::set<std::string_view> found;
+  OpKindTime sum;
+  std::int64_t longest_ns = executed.step_ns;
+  for (const OpKindTime& time : executed.op_kinds) {
+    found.insert(time.op_kind);
+    sum.forward_ns += time.forward_ns;
+    sum.recompute_ns += time.recompute_ns;
+    sum.backward_ns += time.backward_ns;
+    CHECK(all_ns(time) <= longest_ns);
+    longest_ns = all_ns(time);
+  }
+  CHECK(found == kinds);
+  CHECK(executed.op_kinds.size() == kinds.size());
+  CHECK(sum.forward_ns > 0);
+  CHECK(sum.recompute_ns > 0);
+  CHECK(sum.backward_ns > 0);
+  CHECK(sum.forward_ns == executed.kind_ns[0]);
+  CHECK(sum.recompute_ns == executed.kind_ns[1]);
+  CHECK(sum.backward_ns == executed.kind_ns[2]);
 }
 
 TEST_CASE("memory that is lost on the way shows as a difference of gradients, or as NaN") {

@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/executor/small_models.h"
 
@@ -110,6 +113,54 @@ TEST_CASE("a loss that is no number does not hold, and is null in JSON") {
   report.reference = report.executed;
   CHECK(contains(text_of(report), "is nan, and when everything is kept too: the run ends there."));
   CHECK(json_of(report)["plan"]["losses"] == nlohmann::json{5.5, nullptr});
+}
+
+// So many kinds, of 100, 99, ... us forward and 1 us backward.
+std::vector<OpKindTime> op_kinds(std::size_t count) {
+  constexpr std::array<std::string_view, 11> kNames = {
+      "linear", "attention", "gelu",    "layer_norm", "add",          "dropout",
+      "cast",   "softmax",   "reshape", "embedding",  "cross_entropy"};
+  std::vector<OpKindTime> times;
+  for (std::size_t i = 0; i < count; ++i) {
+    times.push_back({.op_kind = kNames.at(i),
+                     .forward_ns = 100'000 - 1000 * static_cast<std::int64_t>(i),
+                     .backward_ns = 1000});
+  }
+  return times;
+}
+
+TEST_CASE("the time of eight op kinds is printed, and that of all others in one row") {
+  RunReport report = right_report();  // a step of 2 ms
+  report.executed.op_kinds = op_kinds(11);
+  CHECK(contains(run_text(report), R"(
+Time by op kind, every-layer  forward  backward  of the step
+  linear                       100 us   1.00 us        5.0 %
+)"));
+  // 92 + 91 + 90 of 2,000, and 3.
+  CHECK(contains(run_text(report), R"(
+  softmax                     93.0 us   1.00 us        4.7 %
+  3 others                     273 us   3.00 us         14 %
+)"));
+  CHECK(!contains(run_text(report), "reshape"));
+
+  report.executed.op_kinds = op_kinds(9);
+  CHECK(contains(run_text(report), "  reshape "));
+  CHECK(!contains(run_text(report), "others"));
+}
+
+TEST_CASE("recomputes have a column by op kind where there are any") {
+  RunReport report = right_report();
+  report.executed.op_kinds = op_kinds(2);
+  report.executed.op_kinds[1].recompute_ns = 500'000;
+  CHECK(contains(run_text(report), R"(
+Time by op kind, every-layer  forward  recompute  backward  of the step
+  linear                       100 us              1.00 us        5.0 %
+  attention                   99.0 us     500 us   1.00 us         30 %
+)"));
+  CHECK(json_of(report)["plan"]["op_kinds"][1] == nlohmann::json{{"kind", "attention"},
+                                                                 {"forward_ns", 99'000},
+                                                                 {"recompute_ns", 500'000},
+                                                                 {"backward_ns", 1000}});
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -82,6 +85,21 @@ TEST_CASE("gpu: time between marks is the device's" * doctest::skip(skips())) {
   const std::int64_t end = device->mark();
   CHECK(device->elapsed_ns(begin, end) > 0);
   CHECK(device->elapsed_ns(begin, begin) == 0);
+}
+
+TEST_CASE("gpu: what the host waits for lies between two marks" * doctest::skip(skips())) {
+  constexpr std::int64_t kWaitNs = 2'000'000;
+  const std::unique_ptr<Device> device = make_device("cuda");
+  std::int64_t shortest_ns = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t begin = device->mark();
+    device->synchronize();
+    device->wait_since(std::chrono::steady_clock::now(), kWaitNs);
+    shortest_ns = std::min(shortest_ns, device->elapsed_ns(begin, device->mark()));
+  }
+  MESSAGE("2 ms of the host are ", shortest_ns, " ns of the GPU");
+  CHECK(shortest_ns > kWaitNs * 99 / 100);  // two clocks
+  CHECK(shortest_ns < kWaitNs * 11 / 10);
 }
 
 TEST_CASE("gpu: products of every type have the CPU's elements" * doctest::skip(skips())) {
