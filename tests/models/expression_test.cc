@@ -190,7 +190,8 @@ TEST_CASE("malformed expressions say what was expected, and where") {
   CHECK(refusal_of("heads)") == "5: expected an operator or the end, found ')'");
   CHECK(refusal_of("min(1)") == "5: expected ',', found ')'");
   CHECK(refusal_of("cbrt(1)") ==
-        "0: unknown function 'cbrt'; expected one of: min, max, ceil_div, round_up, floor, sqrt, log");
+        "0: unknown function 'cbrt'; expected one of: min, max, ceil_div, round_up, floor, sqrt, "
+        "log");
   CHECK(refusal_of("1 if 2") == "6: expected 'else', found the end of the expression");
   CHECK(refusal_of("1 < 2 < 3") == "6: expected one comparison (join two by 'and'), found '<'");
   CHECK(refusal_of("4k") == "1: expected an operator after the number, found 'k'");
