@@ -39,6 +39,14 @@ std::int64_t integer_bound(const Graph& graph, TensorId id) {
   return std::max<std::int64_t>(bound, 1);
 }
 
+// A token of its own, such as that of ViT's classes: no scale, though it has one dim.
+bool is_token(const Graph& graph, TensorId id) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
+    return op.kind != nullptr && op.kind->name == "prepend_token" &&
+           std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
+  });
+}
+
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -62,7 +70,8 @@ Array load_tensor(const Graph& graph, TensorId id, Memory& memory, std::uint64_t
            FillIntegers{elements(array), own_seed, integer_bound(graph, id)});
   } else if (tensor.shape.empty()) {
     launch(device, element_count(array), FillUniform{elements(array), own_seed});
-  } else if (tensor.role == TensorRole::kParameter && tensor.shape.size() == 1) {
+  } else if (tensor.role == TensorRole::kParameter && tensor.shape.size() == 1 &&
+             !is_token(graph, id)) {
     apply(memory, array, array, Constant{ends_with(tensor.name, "bias") ? 0.0 : 1.0});
   } else {
     with_real(array.type, [&](auto real) {

@@ -20,14 +20,17 @@ namespace cairn {
 inline constexpr std::array<std::string_view, 5> kImplementationOptions = {"attention", "norm",
                                                                            "rope", "mlp", "loss"};
 
-// Low-rank adapters (LoRA, Hu et al. 2021) beside linear layers, all else frozen. The scale (alpha,
-// rank-stabilised or not) changes no byte and is no part of it.
+// Low-rank adapters (LoRA, Hu et al. 2021) beside linear layers, all else frozen.
 struct Adapters {
   std::int64_t rank = 16;
   // Patterns of the modules that have one, as those of `freeze`; "all-linear": every linear layer
   // but the head. Empty: the family's own (PEFT's for the model type).
   std::vector<std::string> targets = {};
   double dropout = 0.0;
+  // What the adapter makes is multiplied by alpha over the rank, or with rsLoRA over its root: no
+  // byte. Without alpha, the library's default.
+  std::optional<double> alpha = {};
+  bool scales_by_root = false;
   // Of the adapters' weights; without, the library's default (PEFT: fp32 over a 16-bit model).
   std::optional<DataType> data_type = {};
   bool has_magnitudes = false;  // DoRA (Liu et al. 2024)

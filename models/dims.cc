@@ -45,9 +45,10 @@ Value read_value(const FamilyDim& dim, const FoundValue& found) {
     }
     case DimType::kFactor: {
       const double factor = to_number(document, node, what);
-      if (factor <= 0.0) {
+      if (factor < 0.0 || (factor == 0.0 && dim.least > 0)) {
         fail_at(document, node.position,
-                fmt::format("{}: expected a number above 0, found {}", what, factor));
+                fmt::format("{}: expected a number {} 0, found {}", what,
+                            dim.least > 0 ? "above" : "from", factor));
       }
       return number_value(factor);
     }

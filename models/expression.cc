@@ -210,6 +210,13 @@ Value square_root(const Site& site, const Value& value) {
   return number_value(std::sqrt(number));
 }
 
+Value logarithm(const Site& site, const Value& value) {
+  if (value.kind == ValueKind::kText) fail(site, "expected a number, found " + spell(value));
+  const double number = as_number(site, value);
+  if (number <= 0.0) fail(site, "expected a number above 0, found " + spell(value));
+  return number_value(std::log(number));
+}
+
 const Value& require_value(const Expression& expression, const Instruction& instruction,
                            const Scope& scope) {
   const std::string& name = expression.names[instruction.operand];
@@ -282,6 +289,9 @@ Value evaluate(const Expression& expression, const Scope& scope) {
         break;
       case Operation::kSquareRoot:
         stack.back() = square_root(site, stack.back());
+        break;
+      case Operation::kLogarithm:
+        stack.back() = logarithm(site, stack.back());
         break;
       case Operation::kNot:
         stack.back() = integer_value(is_true(site, stack.back()) ? 0 : 1);

@@ -11,8 +11,8 @@
 // Dimension expressions of family files: "heads * head_dim", "kv_heads if grouped else heads".
 //
 //   x if c else y · or · and · not · == != < <= > >= (no chains) · + - · * / // % · unary - · ( )
-//   min(a, b) max(a, b) ceil_div(a, b) round_up(a, multiple) floor(a) sqrt(a) · 12, 0.1, true,
-//   false, 'gelu', name
+//   min(a, b) max(a, b) ceil_div(a, b) round_up(a, multiple) floor(a) sqrt(a) log(a) · 12, 0.1,
+//   true, false, 'gelu', name
 //
 // Integers are exact 64-bit: overflow is an error, and so is '/' with a remainder ('//' rounds
 // down, '%' has the divisor's sign). Numbers (doubles: dropout rates) mix with integers up to 2^53.
@@ -71,6 +71,7 @@ enum class Operation {
   kNegate,
   kFloor,
   kSquareRoot,
+  kLogarithm,
   kNot,
   kEqual,
   kNotEqual,

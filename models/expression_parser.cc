@@ -41,7 +41,8 @@ constexpr Operator kFunctions[] = {{"min", Operation::kMin},
                                    {"ceil_div", Operation::kCeilDivide},
                                    {"round_up", Operation::kRoundUp},
                                    {"floor", Operation::kFloor},
-                                   {"sqrt", Operation::kSquareRoot}};
+                                   {"sqrt", Operation::kSquareRoot},
+                                   {"log", Operation::kLogarithm}};
 constexpr std::string_view kWords[] = {"if", "else", "and", "or", "not"};
 
 class Parser {
@@ -293,8 +294,9 @@ class Parser {
     require("(");
     const Level level(*this);
     conditional();
-    const bool takes_one =
-        function->operation == Operation::kFloor || function->operation == Operation::kSquareRoot;
+    const bool takes_one = function->operation == Operation::kFloor ||
+                           function->operation == Operation::kSquareRoot ||
+                           function->operation == Operation::kLogarithm;
     if (!takes_one) {
       require(",");
       conditional();

@@ -35,7 +35,7 @@ struct FamilyDim {
   std::vector<std::string> config_keys = {};
   std::optional<PlacedExpression> default_value = {};  // without one, the key must be there
   std::optional<PlacedExpression> null_value = {};     // where the key is there and its value null
-  std::int64_t least = 1;                              // of a size
+  std::int64_t least = 1;                              // of a size; of a factor 0, or 1: above 0
 };
 
 // A dim with a value for each block of a repeat.

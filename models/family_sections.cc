@@ -78,7 +78,9 @@ KeysAndDefault parse_key_mapping(const Document& document, const Node& node,
   }
   if (const Node* value = fields.find("least")) {
     parsed.least = to_integer(document, *value, fields.what_of("least"));
-    if (type != DimType::kSize) fields.fail_at_key("least", "only a size has one");
+    if (type != DimType::kSize && type != DimType::kFactor) {
+      fields.fail_at_key("least", "only a size or a factor has one");
+    }
     if (parsed.least < 0) {
       fields.fail_at_key("least", fmt::format("expected zero or more, found {}", parsed.least));
     }

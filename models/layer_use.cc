@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "models/family_values.h"
@@ -70,6 +71,10 @@ void add_recipe_values(const Recipe& recipe, Scope& attributes) {
   if (recipe.adapters) {
     attributes.values["rank"] = integer_value(recipe.adapters->rank);
     attributes.values["adapter_dropout"] = number_value(recipe.adapters->dropout);
+    attributes.values["alpha"] = number_value(recipe.adapters->alpha.value_or(0.0));
+    const auto rank = static_cast<double>(recipe.adapters->rank);
+    attributes.values["alpha_over"] =
+        number_value(recipe.adapters->scales_by_root ? std::sqrt(rank) : rank);
   }
   if (recipe.quantization) {
     set_flag("fp4", recipe.quantization->format == QuantizedFormat::kFp4);
@@ -82,8 +87,8 @@ void add_recipe_values(const Recipe& recipe, Scope& attributes) {
 }
 
 bool is_recipe_value(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kNames = {"rank",   "adapter_dropout", "fp4",
-                                                      "nested", "four_bits",       "autocast"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "rank", "adapter_dropout", "alpha", "alpha_over", "fp4", "nested", "four_bits", "autocast"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

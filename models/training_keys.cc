@@ -69,10 +69,12 @@ Adapters read_adapters(const Document& document, const Node& node, const std::st
   Adapters adapters;
   fields.require("rank");
   adapters.rank = *fields.optional_count("rank");
-  if (const std::optional<double> alpha = fields.optional_number("alpha"); alpha && *alpha <= 0.0) {
-    fields.fail_at_key("alpha", fmt::format("expected a number above 0, found {}", *alpha));
+  adapters.alpha = fields.optional_number("alpha");
+  if (adapters.alpha && *adapters.alpha <= 0.0) {
+    fields.fail_at_key("alpha",
+                       fmt::format("expected a number above 0, found {}", *adapters.alpha));
   }
-  fields.optional_boolean("rslora");  // as alpha, part of the scale: no bytes
+  adapters.scales_by_root = fields.optional_boolean("rslora").value_or(false);
   adapters.targets = fields.optional_names("targets");
   adapters.dropout = read_dropout(fields);
   adapters.data_type = read_floating_type(fields, "dtype");
@@ -139,6 +141,8 @@ std::string adapters_text(const Adapters& adapters) {
   std::string text = fmt::format("{{rank: {}", adapters.rank);
   if (!adapters.targets.empty()) text += ", targets: " + names_text(adapters.targets);
   if (adapters.dropout > 0.0) text += fmt::format(", dropout: {}", adapters.dropout);
+  if (adapters.alpha) text += fmt::format(", alpha: {}", *adapters.alpha);
+  if (adapters.scales_by_root) text += ", rslora: true";
   if (adapters.data_type) text += fmt::format(", dtype: {}", data_type_name(*adapters.data_type));
   if (adapters.has_magnitudes) text += ", dora: true";
   if (!adapters.trained_modules.empty()) text += ", train: " + names_text(adapters.trained_modules);

@@ -128,6 +128,16 @@ struct FillWhere {
   }
 };
 
+// How many entries of `indices` are of an earlier expert.
+CAIRN_HOST_DEVICE inline std::int64_t entries_before(const Elements& indices, std::int64_t count,
+                                                     std::int64_t expert) {
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (indices.integer(i) < expert) ++before;
+  }
+  return before;
+}
+
 // The entries of `indices` sorted by expert, those of one in their order. One index an expert.
 struct SortByExpert {
   Elements order = {};    // which entry a row is
@@ -139,10 +149,7 @@ struct SortByExpert {
   std::int64_t experts_of_token = 0;
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t expert) const {
-    std::int64_t row = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (indices.integer(i) < expert) ++row;
-    }
+    std::int64_t row = entries_before(indices, count, expert);
     for (std::int64_t i = 0; i < count; ++i) {
       if (indices.integer(i) != expert) continue;
       order.set_integer(row, i);
@@ -154,20 +161,17 @@ struct SortByExpert {
   }
 };
 
-// inverse[i]: the row of entry i when they are sorted by expert. One index an entry.
+// inverse[i]: the row of entry i when they are sorted by expert. One index an expert.
 struct RowsOfEntries {
   Elements inverse = {};
   Elements indices = {};
   std::int64_t count = 0;
 
-  CAIRN_HOST_DEVICE void operator()(std::int64_t i) const {
-    const std::int64_t expert = indices.integer(i);
-    std::int64_t row = 0;
-    for (std::int64_t j = 0; j < count; ++j) {
-      const std::int64_t other = indices.integer(j);
-      if (other < expert || (other == expert && j < i)) ++row;
+  CAIRN_HOST_DEVICE void operator()(std::int64_t expert) const {
+    std::int64_t row = entries_before(indices, count, expert);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (indices.integer(i) == expert) inverse.set_integer(i, row++);
     }
-    inverse.set_integer(i, row);
   }
 };
 

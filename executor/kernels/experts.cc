@@ -230,7 +230,7 @@ void combine_forward(ForwardRun& run) {
   const Array& indices = run.inputs[1];
   run.auxiliaries = {run.memory.make(DataType::kInt64, {element_count(indices)})};
   run.outputs = {run.memory.make(rows.type, with_last(indices.shape, last_dim(rows)))};
-  launch(run.memory.device(), element_count(indices),
+  launch(run.memory.device(), run.op.attributes.experts,
          RowsOfEntries{elements(run.auxiliaries[0]), elements(indices), element_count(indices)});
   with_real(rows.type, [&](auto real) {
     launch(run.memory.device(), element_count(run.outputs[0]),
@@ -238,6 +238,10 @@ void combine_forward(ForwardRun& run) {
                                        elements(run.auxiliaries[0]), last_dim(rows),
                                        last_dim(indices)});
   });
+}
+
+std::string refuse_without_experts(const Graph&, const Op& op) {
+  return op.attributes.experts > 0 ? "" : "no 'experts' is stated";
 }
 
 void combine_backward(BackwardRun& run) {
@@ -264,7 +268,7 @@ std::vector<Kernel> expert_kernels() {
       {"dispatch", dispatch_forward, dispatch_backward, refuse_uneven},
       {"take", take_forward, take_backward},
       {"expert_linear", expert_linear_forward, expert_linear_backward},
-      {"combine", combine_forward, combine_backward},
+      {"combine", combine_forward, combine_backward, refuse_without_experts},
   };
 }
 

@@ -173,6 +173,7 @@ OpKindInfo combine_kind() {
           .min_inputs = 2,
           .max_inputs = 2,
           .integer_inputs = {1},
+          .attributes = {AttributeKey::kExperts},
           .derive = derive_combine};
 }
 

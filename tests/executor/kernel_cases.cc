@@ -195,7 +195,10 @@ std::vector<KernelCase> language_cases() {
        .attributes = {.width = 3, .bias = true, .experts = 3},
        .shapes = {{6, 4}, {3}, {6}},
        .integers = {{1, {1, 4, 6}}, {2, {0, 1, 1, 1, 2, 2}}}},
-      {.kind = "combine", .shapes = {{10, 3}, {5, 2}}, .integers = {{1, chosen}}},
+      {.kind = "combine",
+       .attributes = {.experts = 3},
+       .shapes = {{10, 3}, {5, 2}},
+       .integers = {{1, chosen}}},
   };
 }
 

@@ -306,7 +306,7 @@ const std::vector<test::BadFile> kFamilies = {
     {"least_below_zero.yaml",
      "least_below_zero.yaml:2:36: dim 'width': key 'least': expected zero or more, found -1"},
     {"least_of_a_flag.yaml",
-     "least_of_a_flag.yaml:3:39: dim 'bias': key 'least': only a size has one"},
+     "least_of_a_flag.yaml:3:39: dim 'bias': key 'least': only a size or a factor has one"},
     {"per_layer_named_as_dim.yaml",
      "per_layer_named_as_dim.yaml:3:13: dim 'width': the name is used twice"},
     {"per_layer_of_members_with_default.yaml",

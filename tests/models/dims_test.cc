@@ -68,7 +68,7 @@ TEST_CASE("a mapping says what null stands for and the least size, and a factor 
         "family",
         "family: f\n"
         "dims: {heads: {key: [n_head, num_heads], default: 8, if_null: 1 + 1, least: 0}}\n"
-        "factors: {share: [pct, 0.25]}\n"
+        "factors: {share: [pct, 0.25], most: {key: most, default: 1, least: 0}}\n"
         "inputs: {x: {dtype: activation, shape: [batch, tokens, heads]}}\n"
         "ops: [loss: {op: mean, in: x}]\n"));
     try {
@@ -84,13 +84,15 @@ TEST_CASE("a mapping says what null stands for and the least size, and a factor 
       return message.substr(0, message.find('\n'));
     }
   };
-  CHECK(value_of("{other: 1}") == "8, 0.25");
-  CHECK(value_of("{num_heads: null, pct: 1.5}") == "2, 1.5");
-  CHECK(value_of("{n_head: null, num_heads: 3}") == "3, 0.25");
-  CHECK(value_of("{n_head: 0}") == "0, 0.25");
+  CHECK(value_of("{other: 1}") == "8, 0.25, 1");
+  CHECK(value_of("{num_heads: null, pct: 1.5}") == "2, 1.5, 1");
+  CHECK(value_of("{n_head: null, num_heads: 3}") == "3, 0.25, 1");
+  CHECK(value_of("{n_head: 0}") == "0, 0.25, 1");
   CHECK(value_of("{n_head: -1}") ==
         "config:1:10: key 'n_head': expected an integer from 0, found -1");
   CHECK(value_of("{pct: 0.0}") == "config:1:7: key 'pct': expected a number above 0, found 0");
+  CHECK(value_of("{most: 0.0}") == "8, 0.25, 0");
+  CHECK(value_of("{most: -1}") == "config:1:8: key 'most': expected a number from 0, found -1");
 }
 
 TEST_CASE("a model file names the dims themselves") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -71,6 +72,10 @@ TEST_CASE("the functions round and choose") {
   CHECK(integer_of("floor(0 - 1.5)") == -2);
   CHECK(integer_of("floor(7)") == 7);
   CHECK(evaluate(parse_expression("sqrt(16)"), {}) == number_value(4.0));
+  CHECK(evaluate(parse_expression("log(1)"), {}) == number_value(0.0));
+  CHECK(std::abs(evaluate(parse_expression("log(40)"), {}).number - 3.6888794541139363) < 1e-15);
+  CHECK(refusal_of("log(0)") == "0: in 'log(0)': expected a number above 0, found 0");
+  CHECK(refusal_of("log('a')") == "0: in 'log('a')': expected a number, found 'a'");
   CHECK(refusal_of("sqrt(0 - 1)") == "0: in 'sqrt(0 - 1)': expected zero or more, found -1");
   CHECK(refusal_of("sqrt('a')") == "0: in 'sqrt('a')': expected a number, found 'a'");
   CHECK(refusal_of("floor(1e300)") ==
@@ -185,7 +190,8 @@ TEST_CASE("malformed expressions say what was expected, and where") {
   CHECK(refusal_of("heads)") == "5: expected an operator or the end, found ')'");
   CHECK(refusal_of("min(1)") == "5: expected ',', found ')'");
   CHECK(refusal_of("cbrt(1)") ==
-        "0: unknown function 'cbrt'; expected one of: min, max, ceil_div, round_up, floor, sqrt");
+        "0: unknown function 'cbrt'; expected one of: min, max, ceil_div, round_up, floor, sqrt, "
+        "log");
   CHECK(refusal_of("1 if 2") == "6: expected 'else', found the end of the expression");
   CHECK(refusal_of("1 < 2 < 3") == "6: expected one comparison (join two by 'and'), found '<'");
   CHECK(refusal_of("4k") == "1: expected an operator after the number, found 'k'");

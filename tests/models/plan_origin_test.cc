@@ -48,6 +48,8 @@ Adapters random_adapters(Random& random) {
   Adapters adapters{.rank = static_cast<std::int64_t>(1 + pick(random, 99))};
   if (one_in(random, 2)) adapters.targets = {"*.q_proj", "all-linear"};
   if (one_in(random, 2)) adapters.dropout = 0.1;
+  if (one_in(random, 2)) adapters.alpha = 6.5;
+  adapters.scales_by_root = one_in(random, 2);
   if (one_in(random, 2)) adapters.data_type = DataType::kFloat16;
   adapters.has_magnitudes = one_in(random, 2);
   if (one_in(random, 2)) adapters.trained_modules = {"lm_head", "a, b"};
@@ -146,6 +148,23 @@ TEST_CASE("what a plan file says of its model makes the same graph again") {
     CHECK(refusal(text, request) == "accepted");
     CHECK(refusal(text, again) == "accepted");
   }
+}
+
+TEST_CASE("a plan serves a model with other numbers that change no byte") {
+  const auto llama = [](std::vector<std::pair<std::string, std::string>> set,
+                        std::optional<double> alpha) {
+    set.emplace_back("layers", "2");
+    return ModelRequest{.model = "llama-3.2-1b",
+                        .tokens = 16,
+                        .set = std::move(set),
+                        .adapters = Adapters{.alpha = alpha}};
+  };
+  const std::string text = text_of(llama({{"epsilon", "1e-3"}}, 5.0));
+  CHECK(text.find("epsilon: 1e-3") != std::string::npos);
+  CHECK(text.find("alpha: 5") != std::string::npos);
+  CHECK(refusal(text, llama({}, std::nullopt)) == "accepted");
+  CHECK(refusal(text, llama({{"hidden", "64"}, {"heads", "4"}, {"kv_heads", "4"}}, 5.0)) !=
+        "accepted");
 }
 
 TEST_CASE("a plan for another graph is refused in the words of what was asked for") {

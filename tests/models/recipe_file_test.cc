@@ -228,6 +228,8 @@ TEST_CASE("every key of a recipe is read") {
   CHECK(training.adapters == Adapters{.rank = 3,
                                       .targets = {"all-linear"},
                                       .dropout = 0.5,
+                                      .alpha = 6.0,
+                                      .scales_by_root = true,
                                       .data_type = DataType::kBFloat16,
                                       .has_magnitudes = true,
                                       .trained_modules = {"e"}});
