@@ -262,8 +262,8 @@ struct AdaptivePoolGradient {
   }
 };
 
-// --- Batch norm: one channel for each index
-// -------------------------------------------------------
+// --- Batch norm: one channel for each index. Sums are over many elements, in double as torch's on
+// the CPU (aten native/Normalization.cpp, at::acc_type)
 
 struct ChannelNormTensors {
   Elements x = {};
@@ -288,29 +288,30 @@ struct ChannelNorm {
   double epsilon = 0.0;
 
   CAIRN_HOST_DEVICE void operator()(std::int64_t channel) const {
-    const Real count = static_cast<Real>(norm.batch * norm.pixels);
-    Real mean = Real(0);
+    const auto count = static_cast<double>(norm.batch * norm.pixels);
+    double sum = 0.0;
     for (std::int64_t n = 0; n < norm.batch; ++n) {
       for (std::int64_t p = 0; p < norm.pixels; ++p) {
-        mean += norm.x.get<Real>(norm.at(n, channel, p));
+        sum += norm.x.get<double>(norm.at(n, channel, p));
       }
     }
-    mean /= count;
-    Real square = Real(0);
+    const double mean = sum / count;
+    double square = 0.0;
     for (std::int64_t n = 0; n < norm.batch; ++n) {
       for (std::int64_t p = 0; p < norm.pixels; ++p) {
-        const Real x = norm.x.get<Real>(norm.at(n, channel, p)) - mean;
+        const double x = norm.x.get<double>(norm.at(n, channel, p)) - mean;
         square += x * x;
       }
     }
-    const Real invstd = Real(1) / std::sqrt(square / count + static_cast<Real>(epsilon));
-    norm.mean.set<Real>(channel, mean);
-    norm.invstd.set<Real>(channel, invstd);
-    const Real factor = invstd * norm.weight.get<Real>(channel);
+    const double invstd = 1.0 / std::sqrt(square / count + epsilon);
+    norm.mean.set<double>(channel, mean);
+    norm.invstd.set<double>(channel, invstd);
+    const Real centre = static_cast<Real>(mean);
+    const Real factor = static_cast<Real>(invstd) * norm.weight.get<Real>(channel);
     for (std::int64_t n = 0; n < norm.batch; ++n) {
       for (std::int64_t p = 0; p < norm.pixels; ++p) {
         const std::int64_t i = norm.at(n, channel, p);
-        out.set<Real>(i, (norm.x.get<Real>(i) - mean) * factor + bias.get<Real>(channel));
+        out.set<Real>(i, (norm.x.get<Real>(i) - centre) * factor + bias.get<Real>(channel));
       }
     }
   }
@@ -332,27 +333,29 @@ struct ChannelNormGradient {
   CAIRN_HOST_DEVICE void operator()(std::int64_t channel) const {
     const Real mean = norm.mean.get<Real>(channel);
     const Real invstd = norm.invstd.get<Real>(channel);
-    Real sum = Real(0);
-    Real dot = Real(0);
+    double sum = 0.0;
+    double dot = 0.0;
     for (std::int64_t n = 0; n < norm.batch; ++n) {
       for (std::int64_t p = 0; p < norm.pixels; ++p) {
         const std::int64_t i = norm.at(n, channel, p);
-        const Real g = gradient.get<Real>(i);
+        const auto g = gradient.get<double>(i);
         sum += g;
-        dot += g * (norm.x.get<Real>(i) - mean) * invstd;
+        dot += g * (norm.x.get<double>(i) - mean) * invstd;
       }
     }
-    if (wants_weight) weight_gradient.set<Real>(channel, dot);
-    if (wants_bias) bias_gradient.set<Real>(channel, sum);
+    if (wants_weight) weight_gradient.set<double>(channel, dot);
+    if (wants_bias) bias_gradient.set<double>(channel, sum);
     if (!wants_x) return;
-    const Real count = static_cast<Real>(norm.batch * norm.pixels);
+    const auto count = static_cast<double>(norm.batch * norm.pixels);
+    const Real mean_gradient = static_cast<Real>(sum / count);
+    const Real mean_dot = static_cast<Real>(dot / count);
     const Real factor = invstd * norm.weight.get<Real>(channel);
     for (std::int64_t n = 0; n < norm.batch; ++n) {
       for (std::int64_t p = 0; p < norm.pixels; ++p) {
         const std::int64_t i = norm.at(n, channel, p);
         const Real normed = (norm.x.get<Real>(i) - mean) * invstd;
         x_gradient.set<Real>(i,
-                             factor * (gradient.get<Real>(i) - sum / count - normed * dot / count));
+                             factor * (gradient.get<Real>(i) - mean_gradient - normed * mean_dot));
       }
     }
   }
