@@ -69,7 +69,7 @@ void add_code_trap(const ExportAnswer& answer, std::vector<std::string>& traps) 
   if (!target.has_own_code || library.empty() || library == target.own_library) return;
   traps.push_back(fmt::format(
       "peak and slowdown are of the model as library '{}' runs it; {} has code of its own{}",
-      library, target.title,
+      library, target.name,
       target.own_library.empty() ? "" : fmt::format(": see --library {}", target.own_library)));
 }
 

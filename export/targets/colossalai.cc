@@ -52,6 +52,8 @@ std::vector<std::string> traps(const ExportAnswer& answer) {
   return {
       "gradient_checkpoint_config needs two pipeline stages or more (pp_size): without them all "
       "layers are recomputed",
+      "its pipelines of Llama, Mistral, Qwen2 and Command read it; of others all layers are "
+      "recomputed",
       "peak and slowdown are of the whole model, not of one stage"};
 }
 

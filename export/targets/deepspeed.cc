@@ -19,7 +19,9 @@ std::string write(const ExportAnswer& answer) {
 }
 
 std::vector<std::string> traps(const ExportAnswer& answer) {
-  if (answer.exported.layers.regions.empty()) return {};
+  if (answer.exported.layers.regions.empty()) {
+    return {"0 leaves the PipelineModule's own activation_checkpoint_interval as it is"};
+  }
   return {
       "only a PipelineModule reads this; checkpoints in any other model are those of its code: for "
       "them export to pytorch",
@@ -35,6 +37,7 @@ ExportTarget deepspeed_target() {
           .title = "DeepSpeed's PipelineModule",
           .versions = "deepspeed 0.19.8",
           .extent = Extent::kWhole,
+          .behaviour = {.is_torch = false},
           .comment = "// ",
           .write = write,
           .traps = traps};

@@ -121,7 +121,7 @@ ExportTarget hf_target() {
   return {
       .name = "hf",
       .title = "Hugging Face Transformers: Trainer, TRL, PEFT",
-      .versions = "transformers >= 4.53; every_n_layers >= 5.17",
+      .versions = "transformers >= 4.53",
       .library = "hf",
       .vocabulary = {.every_kth = EveryKth::kFromFirst, .any_layers = true, .needs_modules = true},
       .extent = Extent::kPrefix,

@@ -4,7 +4,8 @@
 #include "export/targets.h"
 
 // LLaMA-Factory's YAML (llamafactory 0.9.5: model/model_utils/checkpointing.py, hparams): all
-// layers but those without a trainable parameter, or none.
+// layers but those without a trainable parameter, or none. It makes the layers' inputs require a
+// gradient itself.
 
 namespace cairn {
 namespace {
@@ -35,8 +36,9 @@ std::vector<std::string> traps(const ExportAnswer& answer) {
   std::vector<std::string> traps;
   if (!frozen.empty()) {
     traps.push_back(fmt::format(
-        "layers {} have no trainable parameter: it keeps them, and the peak is higher than said",
-        ranges_text(frozen)));
+        "no parameter of layer{} {} is trained: it recomputes no such layer, and the peak "
+        "is higher than said",
+        frozen.size() == 1 ? "" : "s", ranges_text(frozen)));
   }
   if (!plan.regions.empty()) {
     traps.emplace_back("use_unsloth: true has checkpoints of its own, whatever these lines say");
@@ -52,6 +54,7 @@ ExportTarget llama_factory_target() {
           .versions = "llamafactory 0.9.5",
           .library = "hf",
           .extent = Extent::kPrefix,
+          .behaviour = {.is_torch = false},
           .write = write,
           .traps = traps};
 }

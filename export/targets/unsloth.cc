@@ -4,7 +4,8 @@
 
 // Unsloth's use_gradient_checkpointing (unsloth 2026.10.9: models/llama.py; unsloth_zoo 2026.10.9:
 // training_utils.py): all layers or none. "unsloth", its default, moves what it keeps to the host,
-// which no plan of Cairn says.
+// which no plan of Cairn says. Its checkpoints are reentrant, and it makes the embedding's output
+// require a gradient itself.
 
 namespace cairn {
 namespace {
@@ -39,7 +40,7 @@ ExportTarget unsloth_target() {
           .library = "hf",
           .has_own_code = true,
           .extent = Extent::kWhole,
-          .behaviour = {.is_reentrant = true},
+          .behaviour = {.is_torch = false},
           .write = write,
           .traps = traps};
 }
