@@ -87,9 +87,9 @@ def test_fsdp_before_fully_shard(tmp_path, one_rank):
     model = build()
     names = emitted(Exporter(tmp_path, model, "fsdp").plan([(0,), (3,)]))
     names["apply_plan"](model)
+    mesh = torch.distributed.init_device_mesh("cpu", (1,))
     for layer in models.layers_of(model):
-        torch.distributed.fsdp.fully_shard(layer, mesh=torch.distributed.init_device_mesh("cpu", (1,)))
-    names["apply_plan"] = lambda model: None
+        torch.distributed.fsdp.fully_shard(layer, mesh=mesh)
     names["check_plan"].__globals__["apply_plan"] = lambda model: None
     names["check_plan"](model, step_of(model))
 
