@@ -120,9 +120,10 @@ class Exporting {
     std::vector<LayerPlan> plans =
         sayable_plans(target_.vocabulary, graph_, setting(target_.extent), answer_.limit_bytes);
     if (plans.empty()) {
-      throw InputError(
-          fmt::format("{}: expected a model whose layers are modules with a path, found none in {}",
-                      target_.name, graph_.name.empty() ? answer_.request.model : graph_.name));
+      throw InputError(fmt::format(
+          "{}: expected a model whose layers are {}, found none in {}", target_.name,
+          target_.vocabulary.needs_one_list ? "one list, from number 0 on" : "modules with a path",
+          graph_.name.empty() ? answer_.request.model : graph_.name));
     }
     return plans;
   }

@@ -27,6 +27,10 @@ struct ExportTarget {
   std::string_view versions = {};  // for which the emitted text holds
   // Whose code of a model it runs, as families name it: "hf"; "": any.
   std::string_view library = {};
+  // It runs models by code of its own, whatever library the graph is of; where families know that
+  // code, their name of it.
+  bool has_own_code = false;
+  std::string_view own_library = {};
   Vocabulary vocabulary = {};
   Extent extent = Extent::kPrefix;  // of its recomputes
   CheckpointBehaviour behaviour = {};

@@ -8,7 +8,11 @@ namespace cairn {
 
 const std::vector<ExportTarget>& export_targets() {
   static const std::vector<ExportTarget> targets = {
-      pytorch_target(), hf_target(), axolotl_target(), megatron_target(), json_target(),
+      pytorch_target(),       fsdp_target(),       hf_target(),        axolotl_target(),
+      llama_factory_target(), unsloth_target(),    torchtune_target(), accelerate_target(),
+      lightning_target(),     torchtitan_target(), megatron_target(),  automodel_target(),
+      llm_foundry_target(),   olmo_core_target(),  deepspeed_target(), colossalai_target(),
+      json_target(),
   };
   return targets;
 }

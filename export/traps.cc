@@ -62,7 +62,24 @@ void add_reentrant_trap(const ExportAnswer& answer, std::vector<std::string>& tr
                                             : ""));
 }
 
+// What the peak is of, where it is not the trainer's code.
+void add_code_trap(const ExportAnswer& answer, std::vector<std::string>& traps) {
+  const ExportTarget& target = *answer.target;
+  const std::string& library = answer.request.library;
+  if (!target.has_own_code || library.empty() || library == target.own_library) return;
+  traps.push_back(fmt::format(
+      "peak and slowdown are of the model as library '{}' runs it; {} has code of its own{}",
+      library, target.name,
+      target.own_library.empty() ? "" : fmt::format(": see --library {}", target.own_library)));
+}
+
 }  // namespace
+
+bool recomputes_random(const ExportAnswer& answer) {
+  const std::vector<const Op*> ops = recomputed_ops(answer);
+  return std::any_of(ops.begin(), ops.end(),
+                     [](const Op* op) { return op->recompute == RecomputePolicy::kReplayRandom; });
+}
 
 std::vector<std::string> export_traps(const ExportAnswer& answer) {
   std::vector<std::string> traps;
@@ -70,9 +87,10 @@ std::vector<std::string> export_traps(const ExportAnswer& answer) {
   const auto any = [&](const auto& test) {
     return std::any_of(ops.begin(), ops.end(), [&](const Op* op) { return test(*op); });
   };
+  add_code_trap(answer, traps);
   add_reentrant_trap(answer, traps);
   const CheckpointBehaviour& behaviour = answer.target->behaviour;
-  if (any([](const Op& op) { return op.recompute == RecomputePolicy::kReplayRandom; })) {
+  if (recomputes_random(answer)) {
     if (!behaviour.replays_random) {
       traps.emplace_back(
           "the layers have dropout, and this trainer's recompute draws other masks than forward: "

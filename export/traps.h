@@ -10,4 +10,7 @@ namespace cairn {
 // What may go wrong with this very plan at this target: only what is true of it.
 std::vector<std::string> export_traps(const ExportAnswer& answer);
 
+// Whether the exported plan recomputes ops that draw random numbers: dropout.
+bool recomputes_random(const ExportAnswer& answer);
+
 }  // namespace cairn

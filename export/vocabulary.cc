@@ -98,6 +98,15 @@ bool has_module_paths(const LayerPlan& plan) {
                      [](const ModelLayer& layer) { return layer.is_module; });
 }
 
+bool is_one_list(const LayerPlan& plan) {
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const ModelLayer& layer = plan.layers[i];
+    if (layer.list.empty() || layer.list != plan.layers.front().list) return false;
+    if (layer.number != static_cast<std::int64_t>(i)) return false;
+  }
+  return true;
+}
+
 // The region in pieces that can be said, each as large as may be.
 class Pieces {
  public:
@@ -224,10 +233,15 @@ LayerPlan keep_attention_plan(const Graph& graph, Extent extent) {
   return plan;
 }
 
+bool can_name_layers(const Vocabulary& vocabulary, const LayerPlan& plan) {
+  if (vocabulary.needs_modules && !has_module_paths(plan)) return false;
+  return !vocabulary.needs_one_list || is_one_list(plan);
+}
+
 bool can_say(const Vocabulary& vocabulary, const Graph& graph, const LayerPlan& plan) {
   if (vocabulary.anything) return true;
   if (!plan.is_in_graph_order) return false;
-  if (vocabulary.needs_modules && !has_module_paths(plan)) return false;
+  if (!can_name_layers(vocabulary, plan)) return false;
   if (can_say_in_words(vocabulary, graph, plan)) return true;
   if (!vocabulary.any_layers) return false;
   return std::all_of(plan.regions.begin(), plan.regions.end(), [&](const LayerRegion& region) {

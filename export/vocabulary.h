@@ -30,10 +30,14 @@ struct Vocabulary {
   bool module_runs = false;     // any modules that run one behind the other
   bool anything = false;        // any plan at all, by the names of its ops
   bool needs_modules = false;   // layers have to have a module path
+  bool needs_one_list = false;  // layers have to be one list, from number 0 on
 };
 
 // Whether the trainer runs just this plan.
 bool can_say(const Vocabulary& vocabulary, const Graph& graph, const LayerPlan& plan);
+
+// Whether the layers are as they have to be for any plan: modules, or one list.
+bool can_name_layers(const Vocabulary& vocabulary, const LayerPlan& plan);
 
 // The plan without what cannot be said of single regions: keep lists are cut to what can be kept,
 // regions that are no run of modules fall into such runs. Not every part of it may be sayable.

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "export/export_plan.h"
-#include "export/python_text.h"
+#include "export/layer_lines.h"
 #include "export/targets.h"
 
 // Transformers' Trainer and what is built on it (TRL, PEFT). A set of layers takes a flag for each,
@@ -73,32 +73,14 @@ std::string arguments_text(const LayerPlan& plan) {
   return text + "},\n}\n";
 }
 
-std::string layer_items(const ExportAnswer& answer, bool recomputed_alone) {
-  PythonItems items;
-  const std::vector<ModelLayer>& layers = answer.exported.layers.layers;
-  const std::vector<bool> is_recomputed = *layers_alone(answer.exported.layers);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (recomputed_alone && !is_recomputed[i]) continue;
-    const ModelLayer* const layer = layers[i].list.empty() ? nullptr : &layers[i];
-    std::string item = python_path(layers[i].path, layer);
-    if (!recomputed_alone) item = fmt::format("({}, {})", item, answer.layer_runs[i]);
-    if (layer == nullptr) {
-      items.add(item);
-    } else {
-      items.add(layer->list, layer->number, item);
-    }
-  }
-  return items.lines();
-}
-
 std::string write(const ExportAnswer& answer) {
   const LayerPlan& plan = answer.exported.layers;
   const Form form = form_of(plan);
   std::string text = "import collections\nimport functools\n\n" + arguments_text(plan);
   text += "# How often each layer's forward runs in a forward and backward pass.\n";
-  text += "LAYER_RUNS = dict([\n" + layer_items(answer, false) + "])\n";
+  text += "LAYER_RUNS = dict([\n" + layer_run_lines(answer) + "])\n";
   if (form == Form::kSet) {
-    text += "RECOMPUTED = {\n" + layer_items(answer, true) + "}\n" + std::string(kApply);
+    text += "RECOMPUTED = {\n" + recomputed_path_lines(answer) + "}\n" + std::string(kApply);
   }
   text += kCheck;
   if (form == Form::kSet) text += "    apply_plan(model)\n";
@@ -139,7 +121,7 @@ ExportTarget hf_target() {
   return {
       .name = "hf",
       .title = "Hugging Face Transformers: Trainer, TRL, PEFT",
-      .versions = "transformers >= 4.53; every_n_layers >= 5.17",
+      .versions = "transformers >= 4.53",
       .library = "hf",
       .vocabulary = {.every_kth = EveryKth::kFromFirst, .any_layers = true, .needs_modules = true},
       .extent = Extent::kPrefix,

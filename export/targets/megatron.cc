@@ -72,6 +72,8 @@ ExportTarget megatron_target() {
   return {.name = "megatron",
           .title = "Megatron-LM, Megatron Bridge, NeMo 2",
           .versions = "megatron-core 0.16",
+          .has_own_code = true,
+          .own_library = "megatron",
           .vocabulary = {.first_layers = true,
                          .equal_runs = true,
                          .equal_runs_divide = true,

@@ -81,10 +81,12 @@ def cell(answer):
     return f"~ {exported['words']}"
 
 
+TARGETS_A_TABLE = 5
+
+
 def table(cairn):
     targets = [target["name"] for target in run(cairn, "export", "--list")["targets"]]
-    rows = [f"| plan | {' | '.join(f'`{target}`' for target in targets)} |",
-            "|---" * (len(targets) + 1) + "|"]
+    cells = {}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "plan.json"
         for name, (regions, order) in plans(cairn).items():
@@ -92,10 +94,16 @@ def table(cairn):
             if order:
                 plan["order"] = order
             path.write_text(json.dumps(plan), encoding="utf-8")
-            cells = [cell(run(cairn, "export", *MODEL, "--plan", str(path), "--to", target))
-                     for target in targets]
-            rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
+            cells[name] = [cell(run(cairn, "export", *MODEL, "--plan", str(path), "--to", target))
+                           for target in targets]
+    tables = []
+    for first in range(0, len(targets), TARGETS_A_TABLE):
+        some = slice(first, first + TARGETS_A_TABLE)
+        rows = [f"| plan | {' | '.join(f'`{target}`' for target in targets[some])} |",
+                "|---" * (len(targets[some]) + 1) + "|"]
+        rows += [f"| {name} | {' | '.join(row[some])} |" for name, row in cells.items()]
+        tables.append("\n".join(rows) + "\n")
+    return "\n".join(tables)
 
 
 def main():

@@ -128,6 +128,29 @@ TEST_CASE("traps are those of the plan") {
   CHECK(has(exported(resnet, "pytorch", runs(resnet.graph, {{0, 0}})), "batch norm"));
 }
 
+TEST_CASE("layers that trainers know by number alone are one list") {
+  const LoadedModel resnet = load_model({.model = "resnet-50"});
+  CHECK_THROWS_WITH_AS(exported(resnet, "torchtitan", runs(resnet.graph, {{0, 0}})),
+                       doctest::Contains("expected a model whose layers are one list"), InputError);
+  CHECK(exported(llama(), "torchtitan", runs(llama().graph, {{0, 0}})).verdict ==
+        ExportVerdict::kExact);
+}
+
+TEST_CASE("a trainer with code of its own is said to have it, but not of that very code") {
+  const auto says = [](const LoadedModel& model, const std::string& target) {
+    for (const std::string& trap : exported(model, target, runs(model.graph, {})).traps) {
+      if (trap.find("code of its own") != std::string::npos) return true;
+    }
+    return false;
+  };
+  const LoadedModel own = load_model(
+      {.model = "llama-3.2-1b", .tokens = 64, .set = {{"layers", "2"}}, .library = "torchtitan"});
+  CHECK(says(llama(), "torchtitan"));
+  CHECK(!says(own, "torchtitan"));
+  CHECK(says(own, "torchtune"));
+  CHECK(!says(llama(), "fsdp"));
+}
+
 TEST_CASE("numbers as Python writes them") {
   CHECK(python_numbers({0, 1, 2}) == "range(3)");
   CHECK(python_numbers({2, 3, 4, 5}) == "range(2, 6)");
