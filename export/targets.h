@@ -10,6 +10,14 @@ ExportTarget pytorch_target();
 ExportTarget hf_target();
 ExportTarget axolotl_target();
 ExportTarget megatron_target();
+ExportTarget primus_target();
+ExportTarget jax_target();
+ExportTarget flax_target();
+ExportTarget keras_target();
+ExportTarget maxtext_target();
+ExportTarget mlx_target();
+ExportTarget tensorflow_target();
+ExportTarget paddle_target();
 ExportTarget json_target();
 
 }  // namespace cairn
