@@ -8,9 +8,9 @@ namespace cairn {
 
 const std::vector<ExportTarget>& export_targets() {
   static const std::vector<ExportTarget> targets = {
-      pytorch_target(),    hf_target(),     axolotl_target(), megatron_target(), primus_target(),
-      jax_target(),        flax_target(),   keras_target(),   maxtext_target(),  mlx_target(),
-      tensorflow_target(), paddle_target(), json_target(),
+      pytorch_target(), hf_target(),     axolotl_target(), megatron_target(), primus_target(),
+      jax_target(),     flax_target(),   keras_target(),   maxtext_target(),  mlx_target(),
+      tf_target(),      paddle_target(), json_target(),
   };
   return targets;
 }

@@ -16,7 +16,7 @@ ExportTarget flax_target();
 ExportTarget keras_target();
 ExportTarget maxtext_target();
 ExportTarget mlx_target();
-ExportTarget tensorflow_target();
+ExportTarget tf_target();
 ExportTarget paddle_target();
 ExportTarget json_target();
 

@@ -23,8 +23,8 @@ std::string write(const ExportAnswer& answer) {
   return fmt::format(
       "# Of TrainingArguments: TrainingArguments(**ARGUMENTS, ...).\n"
       "ARGUMENTS = {{\"recompute\": True}}\n"
-      "# Of the model's configuration, before the model is made: for key, value in CONFIG.items(): "
-      "setattr(config, key, value).\n"
+      "# Of the model's configuration, before the model is made:\n"
+      "# for key, value in CONFIG.items(): setattr(config, key, value)\n"
       "CONFIG = {{\n"
       "    \"recompute_granularity\": \"full\",\n"
       "    \"recompute_use_reentrant\": False,\n"

@@ -27,16 +27,13 @@ std::string write(const ExportAnswer& answer) {
 }
 
 std::vector<std::string> traps(const ExportAnswer& answer) {
-  std::vector<std::string> traps = chain_traps(answer, "TensorFlow");
-  if (answer.exported.layers.regions.empty()) return traps;
-  traps.emplace_back("layers have to have made their variables before they first run in a region");
-  return traps;
+  return chain_traps(answer, "TensorFlow");
 }
 
 }  // namespace
 
-ExportTarget tensorflow_target() {
-  return {.name = "tensorflow",
+ExportTarget tf_target() {
+  return {.name = "tf",
           .title = "TensorFlow's tf.recompute_grad, around layers",
           .versions = "tensorflow 2",
           .vocabulary = {.any_layers = true, .any_runs = true},
