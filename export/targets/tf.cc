@@ -1,7 +1,7 @@
 #include "export/layer_chain.h"
 #include "export/targets.h"
 
-// tf.recompute_grad around layers (tensorflow 2: python/ops/custom_gradient.py, recompute_grad).
+// tf.recompute_grad around layers (tensorflow 2.21: python/ops/custom_gradient.py, recompute_grad).
 // Its gradient calls the whole function again under a tape of its own. Only what the function is
 // called with, and variables, get gradients: so what layers share is handed in.
 
@@ -35,7 +35,7 @@ std::vector<std::string> traps(const ExportAnswer& answer) {
 ExportTarget tf_target() {
   return {.name = "tf",
           .title = "TensorFlow's tf.recompute_grad, around layers",
-          .versions = "tensorflow 2",
+          .versions = "tensorflow 2.21",
           .vocabulary = {.any_layers = true, .any_runs = true},
           .extent = Extent::kWhole,
           // tf.random.* draws anew when a layer is run again; stateless_* do not.
