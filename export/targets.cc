@@ -8,10 +8,12 @@ namespace cairn {
 
 const std::vector<ExportTarget>& export_targets() {
   static const std::vector<ExportTarget> targets = {
-      pytorch_target(),       fsdp_target(),       hf_target(),        axolotl_target(),
-      llama_factory_target(), unsloth_target(),    torchtune_target(), accelerate_target(),
-      lightning_target(),     torchtitan_target(), megatron_target(),  automodel_target(),
-      llm_foundry_target(),   olmo_core_target(),  deepspeed_target(), colossalai_target(),
+      pytorch_target(),       fsdp_target(),        hf_target(),        axolotl_target(),
+      llama_factory_target(), unsloth_target(),     torchtune_target(), accelerate_target(),
+      lightning_target(),     torchtitan_target(),  megatron_target(),  primus_target(),
+      automodel_target(),     llm_foundry_target(), olmo_core_target(), deepspeed_target(),
+      colossalai_target(),    jax_target(),         flax_target(),      keras_target(),
+      maxtext_target(),       tensorflow_target(),  mlx_target(),       paddle_target(),
       json_target(),
   };
   return targets;

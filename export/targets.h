@@ -22,6 +22,14 @@ ExportTarget llm_foundry_target();
 ExportTarget olmo_core_target();
 ExportTarget automodel_target();
 ExportTarget colossalai_target();
+ExportTarget primus_target();
+ExportTarget jax_target();
+ExportTarget flax_target();
+ExportTarget keras_target();
+ExportTarget maxtext_target();
+ExportTarget mlx_target();
+ExportTarget tensorflow_target();
+ExportTarget paddle_target();
 ExportTarget json_target();
 
 }  // namespace cairn

@@ -79,7 +79,7 @@ bool can_say_region(const Vocabulary& vocabulary, const Graph& graph, const Laye
 
 // Few words: one number and what it means.
 bool can_say_in_words(const Vocabulary& vocabulary, const Graph& graph, const LayerPlan& plan) {
-  if (plan.regions.empty()) return vocabulary.all_layers;
+  if (plan.regions.empty()) return vocabulary.nothing;
   const PlanForm form = plan_form(plan);
   if (vocabulary.all_layers && form.kind == PlanKind::kAll) return true;
   if (every_kth(plan, vocabulary.every_kth)) return true;

@@ -14,7 +14,8 @@
 namespace cairn {
 
 struct Vocabulary {
-  bool all_layers = true;  // and none
+  bool nothing = true;  // that no layer is recomputed
+  bool all_layers = true;
   EveryKth every_kth = EveryKth::kNo;
   bool first_layers = false;
   bool any_layers = false;  // any set of layers, so all of the above
