@@ -16,7 +16,7 @@ def names(numbers, name):
 
 
 def plan_scope(name="transformer_layer_{}"):
-    """Make the model inside of it: with plan_scope(): model = ... `name` is what it calls layers."""
+    """Make the model inside of it: with plan_scope(): model = ...; `name` is of its layers."""
     return keras.RematScope(mode="list_of_layers", layer_names=names(RECOMPUTED, name))
 
 

@@ -80,8 +80,8 @@ def small_parameters(layers):
 
 
 def check_close(found, expected):
-    """Gradients of a step with checkpoints and of one without: compiled apart, so that the last bits
-    may differ."""
+    """Gradients of a step with checkpoints and of one without: compiled apart, so that the last
+    bits may differ."""
     found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
     assert len(found) == len(expected) > 0
     for a, b in zip(found, expected):

@@ -180,7 +180,8 @@ class LinenLayer(linen.Module):
 
     @linen.compact
     def __call__(self, x):
-        h = linen.Dense(frameworks.INNER, param_dtype=float)(frameworks.norm(frameworks.counted(self.place, x)))
+        h = frameworks.norm(frameworks.counted(self.place, x))
+        h = linen.Dense(frameworks.INNER, param_dtype=float)(h)
         h = linen.Dropout(0.2, deterministic=False)(jnp.tanh(h))
         return x + linen.Dense(frameworks.WIDTH, param_dtype=float)(h)
 
