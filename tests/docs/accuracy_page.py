@@ -7,18 +7,15 @@ Compares the page with what the program writes, or with --update writes it there
 they differ. Whether the bounds are met, the page says; `cairn check tests/measured` exits with it.
 """
 
-import argparse
-import difflib
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "accuracy.md"
+from made_page import ROOT, compare_or_update
 
 
-def made_page(cairn):
+def made_page(cairn, _):
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "accuracy.md"
         command = [cairn, "check", "tests/measured", "--md", str(page)]
@@ -28,27 +25,5 @@ def made_page(cairn):
         return page.read_text(encoding="utf-8")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--cairn", required=True)
-    parser.add_argument("--update", action="store_true")
-    arguments = parser.parse_args()
-    made = made_page(str(pathlib.Path(arguments.cairn).resolve()))
-    found = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if made == found:
-        print("docs/accuracy.md is what cairn says\n1 passed, 0 failed")
-        return 0
-    if arguments.update:
-        PAGE.write_text(made, encoding="utf-8")
-        print("docs/accuracy.md: written")
-        return 0
-    difference = difflib.unified_diff(found.splitlines(), made.splitlines(), "docs/accuracy.md",
-                                      "made now", lineterm="")
-    print("docs/accuracy.md is not what cairn says; run with --update:")
-    print("\n".join(list(difference)[:60]))
-    print("0 passed, 1 failed")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare_or_update(__doc__, "accuracy.md", made_page))

@@ -7,17 +7,13 @@ Makes the table with the program and compares it with the page, or with --update
 between the two marks. Exit code 1 when they differ.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "export.md"
-BEGIN = "<!-- made by tests/docs/export_tables.py: begin -->\n"
-END = "<!-- end -->\n"
+from made_page import between_marks, compare_or_update
 
 LAYERS = 8
 MODEL = ["llama-3.2-1b", "--set", f"layers={LAYERS}", "--batch", "4"]
@@ -106,26 +102,9 @@ def table(cairn):
     return "\n".join(tables)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--cairn", required=True)
-    parser.add_argument("--update", action="store_true")
-    arguments = parser.parse_args()
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    found, after = rest.split(END)
-    made = table(arguments.cairn)
-    if made == found:
-        print("the table of docs/export.md is what cairn says\n1 passed, 0 failed")
-        return 0
-    if arguments.update:
-        PAGE.write_text(before + BEGIN + made + END + after, encoding="utf-8")
-        print("docs/export.md: table written")
-        return 0
-    print("docs/export.md is not what cairn says; run with --update. Made:\n" + made)
-    print("0 passed, 1 failed")
-    return 1
+def page(cairn, text):
+    return between_marks(text, "export_tables.py", table(cairn))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare_or_update(__doc__, "export.md", page))

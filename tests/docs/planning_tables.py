@@ -7,16 +7,11 @@ Makes the tables with the program and compares them with the page, or with --upd
 there, between the two marks. Exit code 1 when they differ.
 """
 
-import argparse
 import json
-import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "planning.md"
-BEGIN = "<!-- made by tests/docs/planning_tables.py: begin -->\n"
-END = "<!-- end -->\n"
+from made_page import between_marks, compare_or_update
 
 GPU = "h100-sxm"
 MODELS = [
@@ -94,26 +89,9 @@ def tables(cairn):
                       "Peak, at equal step time:", "", *at_costs]) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--cairn", required=True)
-    parser.add_argument("--update", action="store_true")
-    arguments = parser.parse_args()
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    found, after = rest.split(END)
-    made = tables(arguments.cairn)
-    if made == found:
-        print("the tables of docs/planning.md are what cairn says\n1 passed, 0 failed")
-        return 0
-    if arguments.update:
-        PAGE.write_text(before + BEGIN + made + END + after, encoding="utf-8")
-        print("docs/planning.md: tables written")
-        return 0
-    print("docs/planning.md is not what cairn says; run with --update. Made:\n" + made)
-    print("0 passed, 1 failed")
-    return 1
+def page(cairn, text):
+    return between_marks(text, "planning_tables.py", tables(cairn))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare_or_update(__doc__, "planning.md", page))
