@@ -14,10 +14,14 @@ namespace {
 
 constexpr std::size_t kMostBytes = 1000;  // of a file, to know it by its beginning
 
-// Throws InputError for a file that is there and is not one of ours.
+// Throws InputError for what is there and is no file of ours.
 void check_may_write(const ExportOptions& options) {
   std::error_code error;
-  if (!options.output || options.force || !std::filesystem::exists(*options.output, error)) return;
+  if (!options.output || !std::filesystem::exists(*options.output, error)) return;
+  if (std::filesystem::is_directory(*options.output, error)) {
+    throw InputError(*options.output + ": expected a file, found a folder");
+  }
+  if (options.force) return;
   if (std::filesystem::is_regular_file(*options.output, error) &&
       is_exported_text(read_file(*options.output, kMostBytes))) {
     return;

@@ -42,6 +42,8 @@ void make_export_report(const ExportOptions& options, ExportReport& report) {
   }
   const bool has_plan = names_plan(options);
   if (!has_plan && !options.best) {
+    // That there is no such model is said first.
+    choose_plan({options.model, kEveryLayer, options.extent, options.plan});
     throw InputError(options.model.model +
                      ": expected a plan file, --plan, --checkpointing or --best, found none");
   }

@@ -41,8 +41,8 @@ constexpr std::string_view kApply = R"(    modules = modules_of(model)
 constexpr std::string_view kCheck = R"(
 
 def check_plan(model, step):
-    """Applies the plan to a model, and checks in one `step()`, which has to run forward and backward
-    once, that each layer runs as often as planned."""
+    """Applies the plan to a model, and checks in one `step()`, which has to run forward and
+    backward once, that each layer runs as often as planned."""
     apply_plan(model)
     runs, hooks, modules = collections.Counter(), [], modules_of(model)
     for path in LAYER_RUNS:

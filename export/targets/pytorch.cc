@@ -130,8 +130,8 @@ keep_context = functools.partial(create_selective_checkpoint_contexts, policy)
 constexpr std::string_view kCheck = R"(
 
 def check_plan(model, step):
-    """Applies the plan to a model, and checks in one `step()`, which has to run forward and backward
-    once, that each module runs as often as planned. For tests: the counters stay."""
+    """Applies the plan to a model, and checks in one `step()`, which has to run forward and
+    backward once, that each module runs as often as planned. For tests: the counters stay."""
     runs = collections.Counter()
 
     def counted(path, forward):
