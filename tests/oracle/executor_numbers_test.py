@@ -20,6 +20,7 @@ NUMBERS += [(f"Deepseek{kind}Config", "routed_scaling_factor", "routed_factor")
             for kind in ("V2", "V3")]
 NUMBERS += [("GPT2Config", "scale_attn_weights", "scaled"),
             ("GPT2Config", "scale_attn_by_inverse_layer_idx", "scaled_by_layer")]
+OTHERS = {bool: lambda value: not value, int: lambda value: value + 1, float: lambda _: 0.375}
 DIMS = {"DeepseekV2Config": dict(num_experts_per_tok=2)}
 
 
@@ -33,7 +34,7 @@ def dims_of(folder, config):
 def test_a_number_is_the_configs_or_its_class_default(kind, key, dim, tmp_path):
     config = getattr(transformers, kind)(**DIMS.get(kind, {})).to_dict()
     default = config[key]
-    config[key] = not default if isinstance(default, bool) else 0.375
+    config[key] = OTHERS[type(default)](default)
     assert dims_of(tmp_path, config)[dim] == config[key]
     del config[key]
     assert dims_of(tmp_path, config)[dim] == default
