@@ -221,8 +221,8 @@ const std::vector<test::BadFile> kModels = {
      "bfloat16, float16, float32), found 'float8'"},
     {"unknown_dim.yaml",
      "unknown_dim.yaml:3:8: family 'llama' has no dim 'hiden'; it has hidden, layers, heads, "
-     "vocab, max_tokens, kv_heads, head_dim, ffn, tied, attention_dropout, activation, qkv_bias, "
-     "mlp_bias; did you mean 'hidden'?"},
+     "vocab, max_tokens, kv_heads, head_dim, ffn, tied, epsilon, attention_dropout, activation, "
+     "qkv_bias, mlp_bias; did you mean 'hidden'?"},
     {"unknown_family.yaml",
      "unknown_family.yaml:2:9: unknown family 'lama'; did you mean 'llama'?; known: " +
          join_names(stems(library_files("families", {})))},

@@ -160,7 +160,7 @@ TEST_CASE("a plan serves a model with other numbers that change no byte") {
                         .adapters = Adapters{.alpha = alpha}};
   };
   const std::string text = text_of(llama({{"epsilon", "1e-3"}}, 5.0));
-  CHECK(text.find("epsilon: 1e-3") != std::string::npos);
+  CHECK(text.find("epsilon: \"1e-3\"") != std::string::npos);
   CHECK(text.find("alpha: 5") != std::string::npos);
   CHECK(refusal(text, llama({}, std::nullopt)) == "accepted");
   CHECK(refusal(text, llama({{"hidden", "64"}, {"heads", "4"}, {"kv_heads", "4"}}, 5.0)) !=
