@@ -23,6 +23,7 @@ class KeptBlocks {
   void release(void* data) noexcept;
   // Gives back what is kept, and forgets what was once live.
   void free_kept() noexcept;
+  std::size_t kept_bytes() const { return kept_bytes_; }
 
  private:
   struct Kept {

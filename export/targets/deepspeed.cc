@@ -26,8 +26,7 @@ std::vector<std::string> traps(const ExportAnswer& answer) {
       "only a PipelineModule reads this; checkpoints in any other model are those of its code: for "
       "them export to pytorch",
       "pass checkpointable_layers=[name of the layers' class] to the PipelineModule: without it "
-      "the "
-      "embedding and the head are recomputed too"};
+      "the embedding and the head are recomputed too"};
 }
 
 }  // namespace
